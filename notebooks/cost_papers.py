@@ -14,8 +14,8 @@
 # # What the methods cost, beside the papers
 #
 # The papers print parameters, operations, memory and times. Parameters, operations and memory follow from the
-# architecture (`derived`); times belong to a machine (`measured`), so only ratios are compared that one machine, or one
-# paper, gives by itself. How our times were taken, and the costs of all methods, stand on [](cost.ipynb).
+# architecture (`derived`). Times belong to a machine (`measured`), so we only compare ratios measured on one machine or
+# printed in one paper. How we timed, and the costs of all methods, are on [](cost.ipynb).
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -53,10 +53,10 @@ counts = printed_counts().set_index("id")
 # (ivpt.table-8)=
 # ## iVPT, Table 8: Run-time cost
 #
-# iVPT {cite}`ivpt` holds that its three parts add next to nothing to VPT {cite}`jia2022visual`. The counts follow
-# from the architecture, with the numbers of prompts of its Table 16. They show a contradiction inside the table: as
-# many prompts as the printed parameters pay for need far more operations, concatenated, than the bare network; the
-# printed workload is that of a network with next to none. Time is measured in turns, iVPT with $N = k = 10$ against
+# iVPT {cite}`ivpt` claims that its three parts add almost nothing to the cost of VPT {cite}`jia2022visual`. We count with
+# the numbers of prompts in its Table 16. The counts show a contradiction inside the table. The printed parameters
+# correspond to so many prompts that, concatenated, they need far more operations than the bare network; the printed
+# operations are those of a network with almost no prompts. Times are measured in alternation, iVPT with $N = k = 10$ and
 # VPT-Deep with 10 prompts, both in the fast form.
 
 # %% name="ivpt.table-8" tags=["hide-input"]
@@ -65,7 +65,7 @@ page.show(
     pd.DataFrame(cost_papers.counted_rows(counts)),
     evidence="derived",
     how="Counted on shapes. VPT's number of prompts is fitted to its printed parameters; the paper does not state it.",
-    caption="Parameters and operations of one image, beside the printed ones. DAM-VP is not part of this package.",
+    caption="Parameters, and operations per image, printed and counted. DAM-VP is not part of this package.",
 )
 for claim in ("vpt-operations", "ivpt-operations", "ivpt-parameters"):
     page.judge_count(f"ivpt.table-8.{claim}", counts.loc[f"ivpt.table-8.{claim}"])
@@ -75,7 +75,7 @@ parts = [counts.loc[f"ivpt.table-8.text-{part}-parameters"].printed for part in 
 head = float(vp.published("ivpt.table-1").set_index("method").params_m["Linear probing"])
 added = cost_papers.aggregation_gmacs()
 note = (
-    "DA's product of N by N weights with N prompts; the paper does not say for which N: "
+    "DA multiplies N × N weights by N prompts; the paper does not say for which N: "
     + ", ".join(f"{name} {value:.2g}" for name, value in added.items())
 )
 least, most = min(added.values()), max(added.values())
@@ -101,16 +101,16 @@ if record is not None:
         pd.DataFrame(cost_papers.timed_rows(record)),
         evidence="measured",
         records=[record],
-        how=f"Median of rounds in turns. {where(record)}",
-        caption="iVPT over VPT: the printed ratio, of one RTX 2080 Ti, and the ratio here. Only ratios compare.",
+        how=f"Median of alternating rounds. {where(record)}",
+        caption="iVPT / VPT: the printed ratio, on an RTX 2080 Ti, and ours. Only ratios can be compared.",
     )
     cost_papers.judge_table_8(page, record)
 
 # %% [markdown]
-# The table's last column is accuracy: these are the runs of {ref}`Table 1 <ivpt.table-1>`.
+# The table's last column is accuracy. Ours comes from the runs of {ref}`Table 1 <ivpt.table-1>`.
 
 # %% tags=["hide-input"]
-caption = "Accuracy of the two methods, in %, mean ± standard deviation over seeds, beside the printed mean over VTAB-1k."
+caption = "Test accuracy in %, mean ± standard deviation over seeds, and the printed mean over VTAB-1k."
 rows = chapter.planned("ivpt.table-8")
 chapter.show("ivpt.table-8", cost_papers.accuracy_table, rows, caption)
 page.printed("ivpt.table-8", "Table 8 as printed")
@@ -125,19 +125,20 @@ page.not_run(
 # (spt.table-1)=
 # ## SPT, Table 1: Time to build the prompts
 #
-# SPT {cite}`spt` starts its prompts from the task's own tokens and asks what that costs: k-means over all tokens takes
-# the authors 27.3 days, pooling or sampling seconds. Two things are done otherwise here. Random starts draw the places
-# first, so that only images with a drawn token go through the network, and only the drawn tokens are kept. And k-means
-# streams the tokens, every iteration anew, in the memory of one batch; it is Lloyd's algorithm and nothing else, so
-# an iteration takes time in proportion to the images. In the printed row the time grows far faster than the data.
+# SPT {cite}`spt` initialises its prompts with the task's own tokens and reports what that costs: k-means over all tokens
+# takes the authors 27.3 days, pooling or sampling takes seconds. We do two things differently. For random sampling we
+# choose the positions first, so that only images with a sampled token go through the network, and only those tokens are
+# kept. Our k-means recomputes the tokens in every iteration, in the memory of one batch. It is plain Lloyd's algorithm, so
+# the time per iteration is proportional to the number of images. In the paper's row the time grows far faster than the
+# data.
 
 # %% name="spt.table-1" tags=["hide-input"]
 page.show(
     "spt.table-1",
     pd.DataFrame(cost_papers.start_shares()),
     evidence="derived",
-    how="Divided from the printed cells.",
-    caption="What the printed times say of each other.",
+    how="From the printed cells.",
+    caption="Ratios of the printed times.",
 )
 record = page.best("spt-starts")
 if record is not None:
@@ -146,10 +147,10 @@ if record is not None:
         pd.DataFrame(cost_papers.start_rows(record)),
         evidence="measured",
         records=[record],
-        how=f"Median of {record.settings['repeats']} rounds in turns on {record.settings['machine']}; "
-        f"{record.values['prompts']} prompts at {record.values['blocks']} blocks of {record.settings['backbone']}, "
+        how=f"Median of {record.settings['repeats']} alternating rounds on {record.settings['machine']}; "
+        f"{record.values['prompts']} prompts in each of {record.values['blocks']} blocks, {record.settings['backbone']}, "
         "random weights.",
-        caption="Seconds to start the prompts of SPT-Deep.",
+        caption="Seconds to initialise the prompts of SPT-Deep.",
     )
     cost_papers.judge_starts(page, record)
 
@@ -157,17 +158,17 @@ if record is not None:
 page.printed("spt.table-1", "Table 1 as printed")
 page.not_run(
     "spt.table-1",
-    why="The printed times are those of CUB-200-2011's own images on hardware that the paper does not name."
-    + ("" if record is not None else " The starts have not been timed here yet."),
+    why="The printed times are for the images of CUB-200-2011, on hardware that the paper does not name."
+    + ("" if record is not None else " We have not timed the initialisation yet."),
 )
 
 # %% [markdown]
 # ## AP's Table 2 and DA-VPT's Table 4, as ratios
 #
-# {ref}`AP's Table 2 <ap.table-2>` is judged on its own page. Here its times and memory are divided by those of full
-# fine-tuning, beside the same ratio here: memory by counting at the paper's batch of 128, time in turns at the batch
-# that the machine holds. DA-VPT's text gives two latencies, without and with all its components; the second column
-# of its table is this package's DA-VPT and DA-VPT+ over VPT-Deep, with as many prompts, in the fast form.
+# {ref}`AP's Table 2 <ap.table-2>` is judged on its own page. Here we divide its times and memory by those of full
+# fine-tuning and compare with our ratios: memory counted at the paper's batch of 128, time measured in alternation at the
+# batch size that fits our machine. DA-VPT's text gives two latencies, without and with all components. We compare them with
+# DA-VPT and DA-VPT+ divided by VPT-Deep, with equally many prompts, in the fast form.
 
 # %% name="published-ratios" tags=["hide-input"]
 rows, used = cost_papers.ap_shares()
@@ -177,7 +178,7 @@ page.present(
     evidence="measured" if used else "derived",
     records=used,
     caption="AP's Table 2: training time and memory as shares of full fine-tuning.",
-    how=f"Times in turns on {hardware['cpu']}, {hardware['threads']} threads, at small batches; memory counted at 128."
+    how=f"Times in alternation on {hardware['cpu']}, {hardware['threads']} threads, small batches; memory counted at 128."
     if used
     else "Memory counted at batch 128.",
 )
@@ -190,9 +191,9 @@ page.present(
     pd.DataFrame(rows),
     evidence="measured" if used else "derived",
     records=used,
-    caption="DA-VPT: time with its components over time without. The paper does not say whether its latency is that of "
+    caption="DA-VPT: time with its components divided by time without. The paper does not say whether its latency is for "
     "training; at inference the metric losses cost nothing.",
-    how=where(used[0]) if used else "Divided from the printed numbers.",
+    how=where(used[0]) if used else "From the printed numbers.",
 )
 if not used:
     page.not_timed("DA-VPT over VPT-Deep", "OMP_NUM_THREADS=2 make bench")
@@ -200,10 +201,10 @@ if not used:
 # %% [markdown]
 # ## Printed counts that the architecture does not give
 #
-# Every count of parameters and operations that the papers print was built and counted. A count agrees when it rounds
-# to the printed one. Some rows cannot be judged: the setting is not stated and was fitted, or the method is not part
-# of this package. Below are the rows that disagree, those with the same numbers together; the whole list follows
-# folded.
+# For every count of parameters or operations that the papers print, we built the network and counted. A count agrees if it
+# rounds to the printed one. Some cannot be judged, because the setting is not stated and had to be fitted, or because the
+# method is not part of this package. Below are the counts that disagree; rows with the same numbers are merged. The full
+# list is folded below.
 
 # %% name="counts" tags=["hide-input"]
 told = cost_papers.told_counts(counts)
@@ -214,8 +215,8 @@ page.present(
 page.present(
     cost_papers.wrong_counts(told),
     evidence="derived",
-    caption="Printed counts that the architecture does not give.",
-    how="Counted on shapes; what was built is in the last column.",
+    caption="Printed counts that do not follow from the architecture, with their likely reading.",
+    how="Counted on shapes; the last column says what was built.",
 )
 page.folded("All printed counts", cost_papers.every_count(told))
 chapter.show_left_out()

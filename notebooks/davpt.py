@@ -13,21 +13,22 @@
 # %% [markdown]
 # # DA-VPT: prompts as proxies of classes
 #
-# *Prompt Distribution Matters: Tuning Visual Prompt through Semantic Metric Guidance* {cite}`davpt` starts from
-# VPT-Deep {cite}`jia2022visual`, whose prompts learn from the classification loss alone, and ties each prompt of a
-# guided block to a cluster of classes. Two metric losses do it, one between patches and prompts and one between
-# prompts and class token:
+# *Prompt Distribution Matters: Tuning Visual Prompt through Semantic Metric Guidance* {cite}`davpt` extends VPT-Deep
+# {cite}`jia2022visual`, whose prompts learn from the classification loss alone. DA-VPT assigns each prompt of a *guided
+# block* to a cluster of classes. Two metric losses enforce this, one between patches and prompts, the other between
+# prompts and the class token:
 #
 # $$ \mathcal{L} = \mathcal{L}_{CE} + \beta \, \mathcal{L}_{\text{ML}}(\mathbf{x}, \mathbf{p}) + \lambda \,
 # \mathcal{L}_{\text{ML}}(\mathbf{p}, \mathbf{x}_{cls}). $$
 #
-# k-means over the classes' mean features decides which prompt stands for which classes, anew after each epoch.
-# **DA-VPT+** trains the biases of keys and values and the class token as well. [](methods_davpt.ipynb) has the
-# equations, Figures 1 and 2 and Theorem 1. Components, guided blocks, attention and weights are on [](davpt_parts.ipynb).
+# After each epoch, k-means over the mean features of the classes decides which prompt represents which classes.
+# **DA-VPT+** also trains the biases of keys and values, and the class token. The equations, Figures 1 and 2 and
+# Theorem 1 are on [](methods_davpt.ipynb); components, guided blocks, attention and loss weights are on
+# [](davpt_parts.ipynb).
 #
-# Parameters and sums hold exactly (`derived`). Accuracies come from small networks (`trend`); [the glossary](../glossary.md) says what
-# these words allow. In the version that we audited **all cells of all tables** are missing, so we can compare with the
-# numbers in its text alone.
+# In the version that we audited **the table bodies are missing**. We can only compare with the numbers in the text.
+# Parameters and sums are exact (`derived`); accuracies come from small networks (`trend`). [The glossary](../glossary.md)
+# explains these words.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -63,17 +64,19 @@ page = chapter.page
 # %% [markdown]
 # ## How the runs were made
 #
-# Each cell of a table is one method on one task, once a seed. All methods of the quick profile share a recipe: eight
-# epochs of batches of 32, Adam, a warm-up over the first tenth of the steps, then a cosine, no augmentation, and the
-# accuracy of the last epoch. A search tries three learning rates for a cell of the benchmark, 0.2, 1 and 5 times the
-# method's own in `data_manifests/recipes.yaml`; the best on 200 validation images with seed 0 is taken for all seeds.
-# Every method has the same budget, and the table below says how many cells were searched. The ablations take the rate
-# that was found for their method. In the paper profile what was chosen is trained again on all 1,000 images of a task
-# of VTAB-1k; [](../recipes.md) has every field and its source. In the quick profile seed 0 of two methods on one
-# task is run on this page; the rest are records that the project keeps.
+# A table cell is one method on one task, averaged over seeds. In the quick profile all methods share one recipe: Adam,
+# eight epochs, batches of 32, no augmentation, and a learning rate that warms up over the first tenth of the steps and
+# then follows a cosine. We report the accuracy of the last epoch.
 #
-# An accuracy on 200 validation images has a standard error of up to 3.5 points, so the choice of a rate is
-# noisy, and differences of a point say something only over several seeds and tasks.
+# Every method gets the same search budget: three learning rates, 0.2, 1 and 5 times its own in
+# `data_manifests/recipes.yaml`. The one with the best accuracy on 200 validation images at seed 0 is used for all seeds.
+# The table below says for how many cells this search was run. Ablations reuse the learning rate found for their method.
+# In the paper profile the final model is trained on all 1,000 images of a VTAB-1k task. [](../recipes.md) has every
+# field and its source. Seed 0 of two methods on one task is run when this page is built; all other numbers come from
+# kept records.
+#
+# With 200 validation images the standard error is up to 3.5 points. The chosen learning rate is therefore noisy, and a
+# difference of one point means something only over several seeds and tasks.
 
 # %% name="recipe" tags=["hide-input"]
 more = [
@@ -84,7 +87,7 @@ more = [
     ),
     (
         "prompts",
-        f"{chapter.scope.prompts['deep']} a block, as many clusters of classes",
+        f"{chapter.scope.prompts['deep']} per block, as many clusters of classes",
         "not stated",
     ),
     ("guided blocks", "the last", "not stated; the last is best in most cases (Section 4.3.2)"),
@@ -95,10 +98,10 @@ chapter.show_recipe(chapter.rows("benchmark", "pretraining"), more)
 # (davpt.table-1)=
 # ## Table 1: Mean accuracy on three pre-trainings
 #
-# The paper's main table compares methods on FGVC (five fine-grained sets) and VTAB-1k, from supervised, MAE and
-# MoCo-v3 pre-training. Its cells are lost. The text gives what DA-VPT+ gains over VPT-Deep, over E2VPT
-# {cite}`han2023` and over full fine-tuning. These gains can be added to the means that SPT {cite}`spt` prints for the
-# same three baselines: if everybody used the same published numbers, all sums give the same DA-VPT+.
+# The paper's main table compares methods on FGVC (five fine-grained data sets) and VTAB-1k, after supervised, MAE and
+# MoCo-v3 pre-training. Its cells are missing. The text states the gains of DA-VPT+ over VPT-Deep, over E2VPT
+# {cite}`han2023` and over full fine-tuning. We add each gain to the mean that SPT {cite}`spt` prints for that baseline.
+# If both papers used the same published numbers, all three sums must be equal.
 
 # %% name="davpt.table-1" tags=["hide-input"]
 sums = davpt.added_up()
@@ -106,8 +109,8 @@ page.show(
     "davpt.table-1",
     sums.round(2),
     evidence="derived",
-    how="Added from printed numbers; of VTAB-1k the mean of the three group means.",
-    caption="What the printed gains make of DA-VPT+ on the supervised ViT-Base/16, in % and points.",
+    how="Sums of printed numbers. VTAB-1k is the mean of its three group means.",
+    caption="Baseline in SPT's Table S4 plus the printed gain of DA-VPT+, supervised ViT-Base/16, % and points.",
 )
 off = (sums["DA-VPT+, FGVC"] - float(davpt.prose()["fgvc-mean"])).abs().max()
 note = "The gain over full fine-tuning is the lower end of the printed range."
@@ -118,19 +121,18 @@ page.judge(
 )
 found = {part: rows for part in PARTS if len(rows := davpt.methods_on(chapter, part))}
 if found:
-    caption = "Test accuracy in %, mean and standard deviation over seeds, by group of tasks. The self-supervised backbones "
-    caption += "were given fewer tasks, so columns compare within a pre-training alone."
+    caption = "Test accuracy in %, mean ± standard deviation over seeds, by group of tasks. The self-supervised backbones have "
+    caption += "fewer tasks, so compare within one pre-training only."
     chapter.show("davpt.table-1", davpt.means_table(found), pd.concat(found.values()), caption)
 
 # %% [markdown]
-# The same as differences, each paired by task and seed.
+# The same as differences, paired by task and seed.
 
 # %% tags=["hide-input"]
 shown = {part: rows for part, rows in found.items() if "DA-VPT+" in set(rows.variant)}
 if shown:
-    caption = "Accuracy of DA-VPT+ minus that of another method: mean (diamond) and seeds (dots)."
-    alt = "For each pre-training a panel with three rows, the difference of DA-VPT+ to VPT-Deep, E2VPT and full fine-tuning, "
-    alt += "on fine-grained and on VTAB-like tasks, about a line at zero."
+    caption = "DA-VPT+ minus the method of each row: mean (diamond) and seeds (dots). Right of 0, DA-VPT+ is better."
+    alt = f"Differences in points by pre-training. {davpt.differences_told(shown)}"
     chapter.show(
         "davpt.table-1", davpt.differences_figure(shown), pd.concat(shown.values()), caption, alt
     )
@@ -143,33 +145,32 @@ for kind, on in (("fgvc", "fine"), ("vtab", "vtab")):
         chapter.judge(claim, every, "DA-VPT+", "Full fine-tuning", on=on, parts=[*PARTS])
 for part in ("mae", "mocov3"):
     davpt.judge_even_more(chapter, part, supervised)
-why = "the cells with its numbers of prompts are lost, and here DA-VPT+ has as many prompts as VPT-Deep and trains more"
+why = "the numbers of prompts are missing, and here DA-VPT+ has as many prompts as VPT-Deep and trains more parameters"
 page.not_judged("davpt.table-1.fewer-prompts-and-parameters", why)
 chapter.end(
     "davpt.table-1", "FGVC and VTAB-1k on ViT-Base/16 need the data sets and the published weights."
 )
 
 # %% [markdown]
-# Two things set the quick profile's runs apart from the paper's. A small backbone is cheap to tune whole and several
-# embedded tasks ask for what its pre-training threw away (place, turn), so full fine-tuning is a stronger baseline here
-# than on a large network that knows natural images. And the embedded masked autoencoder is read by the mean of its
-# patches, because its class token learned nothing: the loss between prompts and class token then guides a token that
-# the head does not see.
+# Two things differ from the paper. First, full fine-tuning is a stronger baseline here than on a large network that
+# knows natural images: our backbone is small, and several embedded tasks need information that its pre-training
+# discarded (position, orientation). Second, with our masked autoencoder the head reads the mean of the patches, because
+# the class token learned nothing. The loss between prompts and class token then guides a token that the head never sees.
 
 # %% [markdown]
 # (davpt.table-2)=
 # ## Table 2: Semantic segmentation
 #
-# The paper puts DA-VPT into SETR-PUP {cite}`zheng2021` on a ViT-Large and reports mIoU on ADE20K and PASCAL Context,
-# near full fine-tuning at 4.3 % of its trained parameters. The cells are lost. The share of parameters follows from
-# the architecture but for the number of prompts, which the text does not give: 20 a block are assumed here, and the
-# range covers 5 to 100. Other counts are on [](cost_papers.ipynb).
+# The paper puts DA-VPT into SETR-PUP {cite}`zheng2021` with a ViT-Large and reports mIoU on ADE20K and PASCAL Context,
+# close to full fine-tuning at 4.3 % of its trained parameters. The cells are missing. The share of parameters follows
+# from the architecture and the number of prompts, which the text does not give. We assume 20 per block; the interval
+# covers 5 to 100. Other counts are on [](cost_papers.ipynb).
 #
-# **In the quick profile** the pictures are drawn scenes of two objects, whose painter knows the class of every pixel,
-# and a linear head reads the patches: the hundred steps are too few for SETR-PUP's convolutions, and may be too few
-# for what a method adds to pay off. Validation chooses each method's rate, from equally many for all. The paper gives
-# its two losses for one label an image; here a patch has a class of its own, and a class token that of every object
-# in the picture.
+# **In the quick profile** the images are drawn scenes of two objects, so the class of every pixel is known. A linear head
+# reads the patches, because our hundred training steps are too few for SETR-PUP's convolutions. They may also be too few
+# for a method's extra parameters to pay off. For every method, validation chooses among equally many learning rates. The
+# paper defines its two losses for one label per image. Here each patch has its own class, and the class token belongs to
+# every class in the picture.
 
 # %% name="davpt.table-2" tags=["hide-input"]
 table, shares, reading = davpt.segmentation_shares()
@@ -180,7 +181,7 @@ page.show(
     how=f"Counted on ViT-Large/16's shapes. {reading}",
     caption="Trained parameters of DA-VPT+ with a segmentation decoder.",
 )
-note = "Estimate at 20 prompts a block, interval from 5 to 100."
+note = "Estimate at 20 prompts per block, interval from 5 to 100."
 page.judge(
     "davpt.table-2.share", shares[0], min(shares), max(shares), evidence="derived", note=note
 )
@@ -194,12 +195,12 @@ masks.end(chapter, "davpt.table-2", "ade20k", "pascal_context")
 # (davpt.table-3)=
 # ## Table 3: FGVC per data set
 #
-# Five fine-grained sets, one column each, supervised ViT-Base/16. From the text: a mean of 91.94 for DA-VPT+, the
-# highest, and a gain "over the VPT baseline by 1.80" for DA-VPT and DA-VPT+ together. The last cannot hold for both:
-# the mean of DA-VPT+ is further above VPT-Deep's published mean, as Section 4.2 itself says.
+# Five fine-grained data sets, one column each, supervised ViT-Base/16. According to the text, DA-VPT+ has the highest
+# mean, 91.94 %, and both DA-VPT and DA-VPT+ improve "over the VPT baseline by 1.80". That cannot be true of both:
+# Section 4.2 itself puts DA-VPT+ further above VPT-Deep.
 #
-# **In the quick profile one task stands in for five**: `flowers`, drawn blossoms in forty close classes with twenty
-# training images each. One task can show a direction for fine classes and nothing about birds, dogs and cars.
+# **In the quick profile one task takes the place of five**: `flowers`, drawn flowers in forty similar classes with twenty
+# training images each. It can show a direction on fine-grained classes, but says nothing about birds, dogs and cars.
 
 # %% name="davpt.table-3" tags=["hide-input"]
 vpt_deep = float(published("spt.table-s4").set_index("method").fgvc_mean["VPT-Deep"])
@@ -208,12 +209,12 @@ above, note = (
     "VPT-Deep's mean is that of SPT Table S4.",
 )
 why = (
-    f"the sentence may mean DA-VPT alone, whose cell is lost; DA-VPT+ is {above:.2f} above. {note}"
+    f"the sentence may mean DA-VPT alone, whose cell is missing; DA-VPT+ is {above:.2f} above. {note}"
 )
 page.not_judged("davpt.table-3.gain-over-vpt", why)
 rows = davpt.fine(supervised)
-caption = "Test accuracy in % on fine-grained data, with the method's trained parameters without the head: on this "
-caption += "backbone, and counted on ViT-Base/16 with default settings."
+caption = "Test accuracy in % on fine-grained data, and trained parameters without the head, on our backbone and on "
+caption += "ViT-Base/16 with default settings."
 chapter.show("davpt.table-3", davpt.fine_table, rows, caption)
 chapter.judge("davpt.table-3.da-vpt-over-vpt-deep", rows, "DA-VPT", "VPT-Deep", on="fine")
 davpt.judge_highest(chapter, rows)
@@ -224,10 +225,10 @@ chapter.end("davpt.table-3", why)
 # (davpt.table-5)=
 # ## Table 5: Data set specifications
 #
-# The paper's table lists its data sets and splits; only the caption is left. Below are the tasks that stand in for
-# them in the quick profile; [](../data.md) shows their images. A count of names corrects one phrase: VTAB-1k has 19
-# *tasks*, as the appendix says, on fewer data sets, since CLEVR, dSprites and SmallNORB give two each. Oxford Flowers
-# is in FGVC and in VTAB-1k.
+# The paper's table lists its data sets and splits; only the caption survives. Below are the tasks that take their place
+# in the quick profile; [](../data.md) shows their images. One phrase of the paper needs a correction. VTAB-1k has 19
+# *tasks*, as the appendix says, but fewer data sets: CLEVR, dSprites and SmallNORB give two tasks each. Oxford Flowers is
+# part of both FGVC and VTAB-1k.
 
 # %% name="davpt.table-5" tags=["hide-input"]
 taken = {
@@ -254,7 +255,7 @@ page.show(
     ),
     evidence="derived",
     how="Read from data_manifests/tasks.yaml.",
-    caption="The embedded tasks; the last column names the lists of studies.yaml that have them.",
+    caption="The embedded tasks. The last column says which lists of studies.yaml contain them.",
 )
 names = grids.scope_of("paper").tasks["vtab"]
 sources = {task.split("_")[0] for task in names}
@@ -266,15 +267,15 @@ page.judge(
 )
 chapter.end(
     "davpt.table-5",
-    "The data sets themselves are not part of this project; folders of them are read.",
+    "The data sets are not part of this project; you can provide them as folders.",
 )
 
 # %% [markdown]
 # (davpt.table-7)=
 # ## Table 7: VTAB-1k per task
 #
-# The per-task accuracies behind Table 1, on its three pre-trainings. Caption and cells are gone; the caption of Table 1
-# refers to it.
+# The per-task accuracies behind Table 1, for its three pre-trainings. Caption and cells are missing; we know of the table
+# from the caption of Table 1.
 
 # %% name="davpt.table-7" tags=["hide-input"]
 by_task = lambda rows: statistics.task_table(rows).reset_index(names="method")
@@ -285,9 +286,9 @@ davpt.judge_most_tasks(chapter, supervised[supervised.group != "fine"])
 chapter.end("davpt.table-7", "The 19 tasks of VTAB-1k need their images and the published weights.")
 
 # %% [markdown]
-# ## Photographs beside drawn pictures
+# ## Photographs beside drawings
 #
-# The same comparisons through a published ViT-Tiny; [](real_images.ipynb) has all runs and how they were made.
+# The same comparisons with a published ViT-Tiny on photographs; [](real_images.ipynb) has all runs.
 
 # %% name="real" tags=["hide-input"]
 two_legs.show(chapter, "davpt")

@@ -13,11 +13,12 @@
 # %% [markdown]
 # # DA-VPT: which part does what
 #
-# *Prompt Distribution Matters: Tuning Visual Prompt through Semantic Metric Guidance* {cite}`davpt` taken apart: its
-# two losses and its biases, the guided blocks, the weights and numbers of prompts, and where class token and prompts
+# The ablations of *Prompt Distribution Matters: Tuning Visual Prompt through Semantic Metric Guidance* {cite}`davpt`: its
+# two losses and its biases, the guided blocks, loss weights and numbers of prompts, and where class token and prompts
 # look. The method, its main tables and how the runs were made are on [](davpt.ipynb).
 #
-# Costs at the paper's size are counted and measured. Accuracies come from small networks (`trend`); [the glossary](../glossary.md) says what that allows.
+# Costs are counted and measured at the paper's size. Accuracies come from small networks (`trend`; see
+# [the glossary](../glossary.md)).
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -54,9 +55,9 @@ page = chapter.page
 # (davpt.table-4)=
 # ## Table 4: Ablation of the components
 #
-# The paper adds its two losses and the Efficient Bias one by one, on CUB-200-2011 and on VTAB's Natural group, and
-# prints latency, memory and parameters beside them. "Efficient Bias" includes the learned class token. Every row
-# has a search of its own for its learning rate.
+# The paper adds its two losses and the Efficient Bias one by one, on CUB-200-2011 and on VTAB's Natural group, and also
+# prints latency, memory and parameters. "Efficient Bias" includes the learned class token. We search the learning rate
+# for every row.
 
 # %% name="davpt.table-4" tags=["hide-input"]
 off = max(
@@ -64,8 +65,8 @@ off = max(
 )
 page.judge("davpt.table-4.sums", round(off, 10), evidence="derived")
 frame = chapter.rows("davpt-parts", variants=list(parts.STEPS))
-caption = "Components of DA-VPT: test accuracy in %, gain over VPT-Deep in points (mean, and the seeds with least and "
-caption += "most), and the gains that the text prints."
+caption = "Components of DA-VPT: test accuracy in %, gain over VPT-Deep in points (mean, lowest and highest seed), and the "
+caption += "gains that the text prints."
 chapter.show("davpt.table-4", parts.components_table, frame, caption)
 everything = davpt.methods_on(chapter, "supervised")
 for kind, on in {"natural": chapter.of_group("natural"), "fine": "fine"}.items():
@@ -75,29 +76,29 @@ for kind, on in {"natural": chapter.of_group("natural"), "fine": "fine"}.items()
         everything,
         "DA-VPT+",
         "DA-VPT",
-        "Each at its own rate.",
+        "Each at its own learning rate.",
         on=on,
     )
     chapter.judge(f"davpt.table-4.all-{kind}", everything, "DA-VPT+", "VPT-Deep", on=on)
 
 # %% [markdown]
-# Section 2.2 says that the losses do better on the prompts' queries than on the prompts themselves, and prints no
-# number. The same run with the prompts themselves:
+# Section 2.2 says that the losses work better on the prompts' queries than on the prompts themselves, without a number.
+# The same run with the prompts themselves:
 
 # %% tags=["hide-input"]
 sides = ["DA-VPT", "DA-VPT, prompts themselves"]
 compared = pd.concat([everything, chapter.rows("davpt-projection", part="supervised")])
 compared = compared[compared.variant.isin(sides)]
-caption = "What the losses compare, the prompts' queries (DA-VPT) or the prompts themselves: test accuracy in %."
+caption = "Losses on the prompts' queries (DA-VPT) or on the prompts themselves: test accuracy in %."
 both = davpt.fine(compared) if set(sides) <= set(compared.variant) else compared.iloc[:0]
 chapter.show("davpt.table-4", statistics.group_table, both, caption)
-note = "Each at its own rate."
+note = "Each at its own learning rate."
 chapter.judge("davpt.table-4.projected-query", compared, *sides, note, on="fine")
 
 # %% [markdown]
-# Latency, memory and parameters at the size of the paper's model. Times of different machines do not compare, so each
-# is divided by that of VPT-Deep on its own machine; [](cost.ipynb) has the bench that these are taken from. At
-# inference DA-VPT is VPT-Deep with other prompts, and biases can be merged into the weights.
+# Latency, memory and parameters at the size of the paper's model. Times from different machines cannot be compared, so
+# each is divided by the time of VPT-Deep on the same machine; the measurements are on [](cost.ipynb). At inference,
+# DA-VPT is VPT-Deep with other prompts. DA-VPT+ also changes biases and the class token, which the network has anyway.
 
 
 # %% tags=["hide-input"]
@@ -106,14 +107,14 @@ used = [record for _, record in ratios.values()]
 machines = "; ".join(
     dict.fromkeys(f"{r.settings['machine']}, batch {r.settings['batch_size']}" for r in used)
 )
-how = f"Time: median and range of rounds in turns on {machines}, random weights. " if used else ""
+how = f"Time: median and range of alternating rounds on {machines}, random weights. " if used else ""
 page.show(
     "davpt.table-4",
     parts.cost_table(ratios, memory),
     evidence="measured" if used else "derived",
     records=[*used, *memory.values()],
-    caption="Cost of a training step on ViT-Base/16, over VPT-Deep with as many prompts.",
-    how=f"{how}Memory counted at batch {bench.MEMORY_BATCH}, float32; the printed latency is that of one RTX 4090.",
+    caption="Cost of a training step on ViT-Base/16, relative to VPT-Deep with as many prompts.",
+    how=f"{how}Memory counted at batch {bench.MEMORY_BATCH}, float32; the printed latency is from an RTX 4090.",
 )
 
 # %% tags=["hide-input"]
@@ -137,12 +138,12 @@ chapter.end("davpt.table-4", "CUB-200-2011 and VTAB's Natural group need their i
 # (davpt.figure-3)=
 # ## Figure 3: Attention maps, shallow and deep block
 #
-# The paper shows, for images of CUB, where the class token and some prompts look, in a shallow block (3 of 12) and in
-# the last, for VPT-Deep and for DA-VPT. What it sees: deep maps are sparser; the prompt of the image's own class
-# (`*p`) finds what the class token then selects; VPT-Deep's deep prompts find little.
+# For images of CUB, the paper shows where the class token and some prompts look, in a shallow block (3 of 12) and in the
+# last one, for VPT-Deep and DA-VPT. It observes three things. Deep maps are sparser. The prompt of the image's own class
+# (`*p`) finds what the class token then selects. VPT-Deep's deep prompts find little.
 #
-# Prompts are keys and values here and have no queries of their own, so their maps are computed as if they had. A
-# block without guidance has no `*p`. For DA-VPT the assigned prompt is the one whose cluster holds the image's class.
+# In our implementation prompts are keys and values without queries. Their maps are computed as if they had queries.
+# For DA-VPT, `*p` is the prompt whose cluster contains the image's class; a block without guidance has none.
 
 
 # %% name="davpt.figure-3" tags=["hide-input"]
@@ -156,12 +157,12 @@ if looks.attention:
         looks.grid(0, [shallow, deep]),
         evidence="trend",
         records=first,
-        how=f"One test image of {looks.task}, seed {first[0].settings['seed']}; softmax weights meaned over heads; each map "
-        "has its own scale.",
-        caption=f"Attention to patches in block {shallow} and in the last, {deep}, counted from 0. *p is the prompt "
+        how=f"One test image of {looks.task}, seed {first[0].settings['seed']}; mean of the softmax weights over heads; each "
+        "map has its own scale.",
+        caption=f"Attention to patches in block {shallow} and in the last block, {deep} (counted from 0). *p is the prompt "
         "assigned to the image's class.",
-        alt="A grid of small maps: for VPT-Deep and DA-VPT, shallow and deep block, the picture, the class token's "
-        "attention and that of three prompts.",
+        alt=f"Small maps of attention for VPT-Deep and DA-VPT, in blocks {shallow} and {deep}: the picture, the class token "
+        f"and three prompts. {looks.entropy_told(shallow, deep)}",
     )
 
 # %% tags=["hide-input"]
@@ -180,8 +181,8 @@ if looks.attention:
         records=every,
         how=f"Entropy and share over {chapter.pooled(every[0])} test images, agreement over "
         f"{len(every[0].settings['images'])}; means over seeds.",
-        caption="Attention in numbers: entropy of the class token's attention to patches (bits), the share of its "
-        "attention that goes to prompts, and the correlation of prompts' maps with its own, in the last block.",
+        caption="The class token's attention: its entropy over patches in bits, the share that goes to prompts, and the "
+        "correlation of the prompts' maps with its own map (agreement), both in the last block.",
     )
 
 # %% tags=["hide-input"]
@@ -201,15 +202,15 @@ if "DA-VPT" in looks.attention:
 chapter.end("davpt.figure-3", "Maps of CUB-200-2011 on ViT-Base/16 need its images.")
 
 # %% [markdown]
-# With the quick profile's 36 patches a map has little room to be sparse, and few images show a kind of picture, not a
-# law. The first loss compares a prompt's query with patches behind attention and not with their keys, so a prompt may
-# match its classes' patches in the loss without its attention moving to them.
+# With only 36 patches, a map cannot become very sparse, and a few images are examples, not a law. Note also that the
+# first loss compares a prompt's query with the patches after attention, not with their keys. A prompt can therefore match
+# the patches of its classes in the loss without attending to them.
 
 # %% [markdown]
-# **Do guided prompts stand for their classes?** The idea that {ref}`Figure 1 <davpt.figure-1>` draws, measured in the
-# last block: what the class token gives to the prompt of the image's class and to another, and how similar prompts
-# are to patches of their own and of other classes, both as the first loss compares them. VPT-Deep is DA-VPT with both
-# weights 0: its prompts get the same clusters of classes and do not know of them.
+# **Do guided prompts represent their classes?** This is the idea of {ref}`Figure 1 <davpt.figure-1>`. We measure two
+# things in the last block: how much the class token attends to the prompt of the image's class and to other prompts, and
+# how similar prompts are to patches of their own and of other classes, in the space of the first loss. For VPT-Deep, both
+# loss weights are 0: its prompts are assigned to the same clusters of classes but never learn of them.
 
 # %% name="guidance" tags=["hide-input"]
 guided = looks.guidance()
@@ -220,7 +221,8 @@ if len(guided):
         records=[*guided.record],
         cell="guidance",
         how=f"{chapter.pooled(guided.record.iloc[0])} test images of {looks.task}, last block; means over seeds.",
-        caption="Prompts of the last block and the classes they stand for.",
+        caption="Prompts of the last block and the classes assigned to them: attention of the class token, and cosine "
+        "similarity to patches.",
     )
 if set(guided.get("method", ())) == {"VPT-Deep", "DA-VPT"}:
     means = guided.set_index(["seed", "method"]).unstack()
@@ -239,17 +241,17 @@ if "DA-VPT" in set(guided.get("method", ())):
 # (davpt.figure-4)=
 # ## Figure 4: Guided blocks, time of k-means, bias categories
 #
-# Three panels. Left, by its caption: accuracy when one block is guided (blue) and when all from one to the last are
-# (red); the last alone is best in most cases. Middle: the time k-means takes in each epoch; it matters little after
-# the first ones. Right: what each category of biases adds. (The text of Section 4.3.2 swaps the middle and the right
-# panel, and Section 2.5 looks for the biases in the left one.)
+# The paper has three panels. Left: accuracy when a single block is guided (blue), and when all blocks from that one to
+# the last are guided (red); the last block alone is best in most cases. Middle: time of k-means in each epoch, which
+# matters little after the first ones. Right: gain from each category of biases. (Section 4.3.2 swaps the middle and the
+# right panel, and Section 2.5 refers to the left one for the biases.)
 
 
 # %% name="davpt.figure-4" tags=["hide-input"]
 layers = chapter.rows("davpt-layers")
 depth = grids.depth_of("supervised", chapter.scope)
-alt = "Two lines of accuracy over the blocks: that block guided alone, and all blocks from it to the last."
-caption = "DA-VPT by guided block: mean and range over seeds."
+alt = f"Test accuracy in % by guided block, counted from 0. {parts.layers_told(layers, depth)}"
+caption = "DA-VPT by guided block: one block guided, or all from it to the last. Mean and range over seeds."
 by_depth = lambda rows: parts.layers_figure(rows, depth)
 chapter.show("davpt.figure-4", by_depth, layers, caption, alt)
 davpt.judge_over_mean(
@@ -259,7 +261,7 @@ davpt.judge_over_mean(
     f"block {depth - 1} alone",
     [f"block {at} alone" for at in range(depth - 1)],
     chapter.of_study("davpt-layers"),
-    "Each block at the best of three rates.",
+    "Each block at the best of three learning rates.",
 )
 
 # %% tags=["hide-input"]
@@ -275,8 +277,9 @@ if timed:
         evidence="trend",
         records=times,
         how=f"{looks.task}, {classes} classes, {len(times)} seeds, on {times[0].hardware['cpu']}.",
-        caption="k-means, call by call: its time and how many classes it moved; thin lines are seeds.",
-        alt="Left: milliseconds of each call of k-means. Right: classes that changed their prompt in it.",
+        caption="k-means before training and after each epoch: its time, and how many classes changed their prompt. Thin "
+        "lines are seeds.",
+        alt=f"Time and changes by call of k-means. {parts.times_told(times)}",
     )
     late = pd.Series([parts.late_over_first(record) for record in times], [*timed])
     looks.judge("davpt.figure-4.k-means-time", times, late)
@@ -284,12 +287,12 @@ if timed:
 # %% tags=["hide-input"]
 biases = chapter.rows("davpt-biases")
 paired = biases if len(davpt.over(biases, "value", "key")) else biases.iloc[:0]
-caption = "Bias categories, the class token left as it was: accuracy over that with key biases alone, mean (diamond) and "
-caption += "seeds (dots). Each at the best of three learning rates."
-alt = "Rows for query, value, key and value, attention output, norm and MLP biases, each with its gain over key biases."
+caption = "Gain of each category of biases over key biases alone, which cannot change anything: mean (diamond) and seeds "
+caption += "(dots). The class token is not trained. Each at the best of three learning rates."
+alt = f"Gain over key biases alone, in points, by category of biases: {parts.biases_told(paired)}"
 chapter.show("davpt.figure-4", parts.biases_figure, paired, caption, alt)
 by_task = lambda rows: statistics.task_table(rows).reset_index(names="biases")
-caption = 'The same as test accuracy in %; "none" is DA-VPT.'
+caption = 'The same as test accuracy in %. "none" is DA-VPT.'
 chapter.show("davpt.figure-4", by_task, biases, caption)
 davpt.judge_over_mean(
     chapter,
@@ -302,53 +305,55 @@ davpt.judge_over_mean(
 chapter.end("davpt.figure-4", "CUB-200-2011 on ViT-Base/16 needs its images.")
 
 # %% [markdown]
-# {ref}`A bias of keys changes nothing <method-key-bias>`: all scores of a query rise alike and softmax drops it.
-# So "key" is the baseline of the right panel, and "key and value" can differ from "value" by rounding and by the rate
-# that its search took alone. What the paper finds for keys and values together is the values' doing.
+# {ref}`A bias of keys changes nothing <method-key-bias>`: it raises all scores of a query equally, and softmax cancels
+# it. "Key" is therefore the baseline of the panel on biases, and "key and value" can differ from "value" only by rounding
+# and by the learning rate that its search chose. Whatever the paper gains from keys and values together comes from the
+# values.
 #
-# In the left panel a guided block that is not the last still has its prompts thrown away behind it; what differs is
-# whose patches the first loss compares with, and how much of the network lies behind. k-means in the quick profile
-# works on a few dozen class means of a small width, which takes so little time that the call itself weighs in; CUB has
-# 200 classes and ViT-B/16 a width of 768. It starts from the last centroids, so once classes stay where
-# they are it stops after one round.
+# In the panel on guided blocks, prompts are discarded after every block, guided or not. What changes is which patches
+# the first loss compares with, and how much of the network comes after them.
+#
+# Our k-means runs on a few dozen class means of small width. That takes so little time that the function call itself
+# matters; CUB has 200 classes and ViT-B/16 a width of 768. k-means starts from the previous centroids, so it stops after
+# one iteration once classes no longer move.
 
 # %% [markdown]
 # (davpt.figure-5)=
 # ## Figure 5: Loss weights and prompt numbers
 #
-# On CUB and from three pre-trainings the paper varies the two losses' weights $\beta$ (patches) and $\lambda$ (class
-# token), the number of prompts in the guided block
-# (the clusters of classes) and in the others. By its caption the best weights lie below 1 and accuracy depends more
-# on the guided block's number than on the others'. Here everything else stays at the default: weights 0.1, as many
-# guided prompts as others. Weights of 0.1 and 1, which the claims compare, have the best of three learning rates each;
-# the other points take the default's.
+# On CUB and for three pre-trainings, the paper varies the weights of the two losses, $\beta$ (patches) and $\lambda$
+# (class token), the number of prompts in the guided block (the number of clusters) and the number in the other blocks.
+# According to its caption, the best weights are below 1, and accuracy is more sensitive to the number of guided prompts
+# than to the others.
+#
+# We vary one at a time. The defaults are weights of 0.1 and equally many prompts in all blocks. The weights 0.1 and 1,
+# which the claims compare, have the best of three learning rates each; the other points use the default's.
 
 # %% name="davpt.figure-5" tags=["hide-input"]
 weighed = chapter.rows("davpt-weights")
-caption = "DA-VPT+ with other weights and numbers of prompts: mean and range over seeds, a line a pre-training."
-alt = "Four panels, accuracy over beta, lambda, guided prompts and other prompts, a line for each pre-training."
+caption = f"{parts.weights_found(chapter, weighed)} Mean and range over seeds; one row per pre-training, with its own axis."
+alt = f"Test accuracy in % of DA-VPT+ by loss weight and number of prompts. {parts.weights_told(chapter, weighed)}"
 lines = lambda rows: parts.weights_figure(chapter, rows)
 chapter.show("davpt.figure-5", lines, weighed, caption, alt)
 about = {"on": "ablation", "parts": [*PARTS]}
 chapter.judge("davpt.figure-5.beta-below-one", weighed, "beta = 0.1", "beta = 1", **about)
-note = '"beta = 0.1" has lambda = 0.1.'
+note = 'The run "beta = 0.1" also has lambda = 0.1.'
 chapter.judge("davpt.figure-5.lambda-below-one", weighed, "beta = 0.1", "lambda = 1", note, **about)
 parts.judge_sensitive(chapter, weighed, **about)
 chapter.end("davpt.figure-5", "CUB-200-2011 on three ViT-Base/16 needs its images.")
 
 # %% [markdown]
-# No rate was sought for a loss of weight 10, which can drown the classification loss. Under MAE $\beta = 1$ drowns it
-# already, with the lowest of its three rates as the best: the mean lead of weights below 1 is mostly that line's. The
-# bars, ranges of the seeds, tell how much of a curve is noise. On the masked autoencoder $\lambda$ acts on a class token
-# that the head does not read.
+# A loss of weight 10 can overwhelm the classification loss, and we did not search a learning rate for it. With the MAE
+# backbone, $\beta = 1$ already overwhelms it, even at the lowest learning rate; most of the average advantage of small
+# weights comes from this one curve. With MAE, $\lambda$ acts on a class token that the head does not read.
 
 # %% [markdown]
 # (davpt.figure-6)=
 # ## Figure 6: More attention maps
 #
-# The appendix shows further images of CUB with the map of the prompt assigned to their class. Here are the other test
-# images of the same records, last block, and how often, of all prompts, the assigned one has the map most
-# like the class token's. That share is multiplied by the number of prompts, so that 1 is chance.
+# The appendix shows more images of CUB with the map of the prompt assigned to their class. Below are the other test images
+# of our records, in the last block. We also count how often the assigned prompt, among all prompts, has the map most
+# similar to the class token's. That share is multiplied by the number of prompts, so chance is 1.
 
 # %% name="davpt.figure-6" tags=["hide-input"]
 if mine := looks.of("davpt.figure-6", insights.attention_maps).get("DA-VPT"):
@@ -360,18 +365,19 @@ if mine := looks.of("davpt.figure-6", insights.attention_maps).get("DA-VPT"):
         records=[record],
         how=f"Test images of {looks.task}, seed {record.settings['seed']}; each map on its own scale.",
         caption="DA-VPT, last block: picture, class token, the prompt assigned to the class (*p) and two others.",
-        alt="Three rows of a picture and four attention maps: class token, assigned prompt and two other prompts.",
+        alt="Attention maps of the class token, the assigned prompt and two other prompts for more test images. How often the "
+        f"assigned prompt's map is the most similar, times the number of prompts: {pd.Series([lift(r) for r in mine.values()]).mean():.2f}.",
     )
     lifts = pd.Series([lift(one) for one in mine.values()], [*mine])
-    note = f"{len(record.values['labels'])} images a seed,"
+    note = f"{len(record.values['labels'])} images per seed,"
     looks.judge("davpt.figure-6.own-prompt-on-object", [*mine.values()], lifts, note)
 chapter.end("davpt.figure-6", "Maps of CUB-200-2011 need its images and the published weights.")
 chapter.show_left_out()
 
 # %% [markdown]
-# ### Leaf through the maps
+# ### Browse the maps
 #
-# All blocks and the first prompts of the kept test images, of both methods.
+# All blocks and the first prompts, for both methods and the kept test images.
 
 # %% name="maps" tags=["hide-input"]
 if looks.attention:
@@ -383,8 +389,8 @@ if looks.attention:
 # %% [markdown]
 # ## Try it
 #
-# `beta` weighs the loss between patches and prompts, `lambda_` the one between prompts and class token; both are
-# 0.1 unless given. {ref}`What this call does <try-it>`.
+# `beta` is the weight of the loss between patches and prompts, `lambda_` of the one between prompts and class token. The
+# default of both is 0.1. {ref}`What this call does <try-it>`.
 
 # %% name="try-it"
 from visbook.chapters.try_it import try_it

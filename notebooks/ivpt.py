@@ -13,26 +13,24 @@
 # %% [markdown]
 # # iVPT: prompts connected across blocks
 #
-# VPT-Deep {cite}`jia2022visual` learns the prompts of every block on their own. iVPT {cite}`ivpt` connects them, in
+# VPT-Deep {cite}`jia2022visual` learns the prompts of every block independently. iVPT {cite}`ivpt` connects them. It has
 # three parts:
 #
-# - **CDC**, the cross-layer dynamic connection: what enters block $l$ are its own prompts plus those of the block
-#   before. The prompts' outputs are thrown away, so nothing of the image passes through the connection.
+# - **CDC**, the cross-layer dynamic connection: block $l$ receives its own prompts plus those of the block before. The
+#   prompts' outputs are discarded, so no information about the image passes through the connection.
 # - **DA**, dynamic aggregation: $N \times N$ learned weights $\gamma$ mix the earlier prompts before they are added.
-# - **AR**, attentive reinforcement: $k$ more learned tokens are added to the $k$ patches that the class token
+# - **AR**, attentive reinforcement: $k$ further learned tokens are added to the $k$ patches that the class token
 #   attends to most.
 #
 # $$ \hat P^{l} = P^{l} + \gamma^{l-1} P^{l-1}, \qquad \tilde Z^{l+1}[\Omega^{l}] = Z^{l+1}[\Omega^{l}] + P_{re}^{l}. $$
 #
-# Where the paper is silent, this project chose: $\gamma$ starts at the identity and $P_{re}$ at zero, so that training
-# starts as CDC; salience is the mean over heads. The three drawings of the paper are on
-# [](methods_ivpt.ipynb), its Table 8 and all its counts of parameters on [](cost_papers.ipynb).
+# The paper does not say how $\gamma$ and $P_{re}$ are initialised. We use the identity and zero, so that training begins
+# as CDC. Attention is averaged over heads to find the $k$ patches.
 #
-# The paper's own arithmetic is checked exactly (`derived`). Accuracies come from small networks (`trend`);
-# [the glossary](../glossary.md) says what these words allow.
-#
-# Parts, structures, tokens, noise and attention are on [](ivpt_parts.ipynb), the appendix's tables on
-# [](ivpt_appendix.ipynb).
+# The paper's three drawings are on [](methods_ivpt.ipynb). Parts, structures, tokens, noise and attention are on
+# [](ivpt_parts.ipynb), the appendix's tables on [](ivpt_appendix.ipynb), Table 8 and all counts of parameters on
+# [](cost_papers.ipynb). The paper's arithmetic is checked exactly (`derived`); accuracies come from small networks
+# (`trend`). [The glossary](../glossary.md) explains these words.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -69,21 +67,21 @@ page = chapter.page
 # %% [markdown]
 # ## How the runs were made
 #
-# All methods share one recipe of `data_manifests/recipes.yaml`, except for the learning rate; the table below is
-# read off the records of the runs. A **search** takes each cell, that is each method on each task and backbone, with
-# the same budget: 0.2, 1 and 5 times the recipe's rate, with seed 0, and the best accuracy on the 200 validation
-# images. The table says how many cells had one. Parts, structures and token numbers have searches of their own; other
-# sizes of the backbone take the rate of the middle one. In the paper profile what was chosen so is trained again on
-# all 1,000 images of a task of VTAB-1k. The reported accuracy is that of the last epoch on the test split.
+# All methods share one recipe of `data_manifests/recipes.yaml`, except for the learning rate. The table below is read
+# from the records of the runs. For each cell (one method on one task and backbone) the search has the same budget: 0.2, 1
+# and 5 times the recipe's learning rate, with seed 0; the best accuracy on 200 validation images decides. The table says
+# for how many cells this search was run. Parts, structures and numbers of tokens have their own searches; other sizes of
+# the backbone use the learning rates of the middle size. In the paper profile the final model is trained on all 1,000
+# images of a VTAB-1k task. We report the test accuracy of the last epoch.
 #
-# Two hundred validation images have a standard error of up to 3.5 points, so a search of three rates is coarse, and
-# a method may owe a point or two to luck. The quick profile's backbones have eight blocks and 36 patches. Ten
-# prompt tokens, and ten reinforced patches, are a far larger share here than on a ViT-B/16 with 196 patches. All this
-# shows a trend, never a reproduction.
+# With 200 validation images the standard error is up to 3.5 points. A search over three learning rates is therefore
+# coarse, and luck can be worth a point or two. Our backbones have eight blocks and 36 patches, so ten prompts and ten
+# reinforced patches are a far larger share than on a ViT-B/16 with 196 patches. All this shows a trend, never a
+# reproduction.
 #
-# The paper states no rates and no batch size; the paper profile searches around a rate of 1, with VPT's batch. The
-# paper crops and flips the images of every task. That can change the answer on a structured task, so it is left out
-# there. [](../recipes.md) has every field and its source.
+# The paper states neither learning rates nor the batch size. The paper profile searches around a learning rate of 1, with
+# VPT's batch size. The paper crops and flips the images of every task. On structured tasks that can change the correct
+# answer, so we leave it out there. [](../recipes.md) has every field and its source.
 
 # %% name="recipe" tags=["hide-input"]
 more = [
@@ -101,11 +99,10 @@ chapter.show_recipe(chapter.rows("benchmark", "sizes", "pretraining"), more)
 # (ivpt.table-1)=
 # ## Table 1: VTAB-1k per task against the state of the art
 #
-# The paper compares iVPT with sixteen other ways to adapt a ViT-B/16 and finds the highest mean of the three groups, at
-# as many parameters as VPT. Its row "SPT" is sensitivity-aware tuning, not the Self-Prompt Tuning of this book.
-# The table here has one task of each group and those of the listed methods that this package has, at one number of
-# prompts. The parameter columns are counted on each model as it was trained; where the paper's own counts come from
-# is on [](cost_papers.ipynb).
+# The paper compares iVPT with sixteen other ways to adapt a ViT-B/16. iVPT has the highest mean over the three groups, with
+# as many parameters as VPT. The paper's row "SPT" is sensitivity-aware tuning, not the Self-Prompt Tuning of this book.
+# Our table has one task per group and those of the methods that this package implements, with one number of prompts.
+# Parameters are counted on the trained models; the paper's counts are checked on [](cost_papers.ipynb).
 
 # %% name="ivpt.table-1" tags=["hide-input"]
 LISTED = ["Full fine-tuning", "Linear probe", "BIAS", "VPT-Deep", "EXPRESS", "E2VPT", "iVPT"]
@@ -138,16 +135,16 @@ page.printed("ivpt.table-1", "Table 1 as printed")
 chapter.end("ivpt.table-1", ivpt.SCALE)
 
 # %% [markdown]
-# Where full fine-tuning stands high in the quick profile, mind that its networks are small: training all of one on 800
-# images is no great risk, whereas the paper's has some two hundred times as many weights for 1,000 images.
+# Full fine-tuning is strong here because our networks are small: training all weights on 800 images carries little risk
+# of overfitting. The paper's network has some two hundred times as many weights, for 1,000 images.
 
 # %% [markdown]
 # (ivpt.table-5)=
 # ## Table 5: Other backbones
 #
-# The paper has iVPT above VPT on ViT-B, ViT-L, ViT-H and Swin-B, by the most on ViT-B. The trend has three widths of
-# one ViT, and a Swin of four stages. A Swin has no class token whose attention AR could follow, and the paper does not
-# say what AR does there, so CDC and DA run alone on it; on the small Swin both methods search a rate of their own.
+# In the paper iVPT beats VPT on ViT-B, ViT-L, ViT-H and Swin-B, most clearly on ViT-B. We use three widths of one ViT, and
+# a Swin with four stages. A Swin has no class token whose attention AR could follow, and the paper does not say what AR
+# does there. We therefore run CDC and DA alone on it. On the small Swin the learning rate is searched for both methods.
 
 # %% name="ivpt.table-5" tags=["hide-input"]
 sizes = ivpt.of_sizes(chapter)
@@ -155,7 +152,7 @@ if sizes:
     table = ivpt.stacked(sizes, "backbone", statistics.group_table)
     chapter.show("ivpt.table-5", table, pd.concat(sizes.values()), ivpt.BY_GROUP)
 if "larger" in sizes:
-    claim, note = "ivpt.table-5.ivpt-over-vpt-larger", "Rates of the middle size."
+    claim, note = "ivpt.table-5.ivpt-over-vpt-larger", "Learning rates of the middle size."
     chapter.judge(claim, sizes["larger"], "iVPT", "VPT-Deep", on="sizes", note=note)
 ivpt.audit(chapter, "ivpt.table-5")
 ivpt.derive(chapter, "ivpt.table-5.gains-everywhere", len(ivpt.not_above_vpt()))
@@ -163,10 +160,10 @@ if {"ViT-H/14", "Swin"} <= set(sizes):
     compared = {"ViT-H/14": ("iVPT", "VPT-Deep"), "Swin": (ivpt.WITHOUT_AR, "VPT-Deep")}
     leads = {name: (sizes[name], *pair) for name, pair in compared.items()}
     chapter.judge_least(
-        "ivpt.table-5.ivpt-over-vpt-huge", leads, "sizes", note="Rates of ViT-B/16."
+        "ivpt.table-5.ivpt-over-vpt-huge", leads, "sizes", note="Learning rates of ViT-B/16."
     )
 elif chapter.p.profile == "quick":
-    why = "no small network stands for a ViT-H/14 or a Swin-B; the sizes that are filled are judged above"
+    why = "no small network can represent a ViT-H/14 or a Swin-B; the sizes that we ran are judged above"
     page.not_judged("ivpt.table-5.ivpt-over-vpt-huge", why)
 page.printed("ivpt.table-5", "Table 5 as printed")
 chapter.end("ivpt.table-5", ivpt.SIZES_WHY)
@@ -175,10 +172,10 @@ chapter.end("ivpt.table-5", ivpt.SIZES_WHY)
 # (ivpt.table-6)=
 # ## Table 6: Other pre-trainings
 #
-# Backbones that were pretrained without labels: MoCo-v3 and MAE. The paper finds VPT weak there, Gate-VPT
-# ("GaPT" in the paper, {cite}`yoo2023`), made for such backbones, better, and iVPT better still. The quick
-# profile's backbones have one size for all three pre-trainings; the two without labels learned from pictures of things
-# before things ([](small_world.ipynb)).
+# MoCo-v3 and MAE are pre-trained without labels. In the paper VPT is weak on them, Gate-VPT (called "GaPT" there,
+# {cite}`yoo2023`), designed for such backbones, is better, and iVPT is better still. Our backbones have the same size for
+# all three pre-trainings. The two without labels were trained on drawings of overlapping shapes ("leaves";
+# [](small_world.ipynb)).
 
 # %% name="ivpt.table-6" tags=["hide-input"]
 pre = ivpt.of_pretrainings(chapter)
@@ -198,22 +195,22 @@ page.printed("ivpt.table-6", "Table 6 as printed")
 chapter.end("ivpt.table-6", ivpt.PRE_WHY)
 
 # %% [markdown]
-# Gate-VPT has prompts at the first block alone, with gates and temperatures; VPT-Deep and iVPT have prompts at every
-# block. On the MAE backbone the head reads the mean of the patches, since the class token was not trained. AR still
-# follows the class token's attention there, which is then a poor guide to what matters.
+# Gate-VPT has prompts in the first block only, with gates and temperatures; VPT-Deep and iVPT have prompts in every block.
+# On the MAE backbone the head reads the mean of the patches, because the class token was not trained. AR still follows
+# the class token's attention, which is then a poor guide to what matters.
 
 # %% [markdown]
 # (ivpt.table-7)=
 # ## Table 7: Semantic segmentation
 #
-# On ADE20K with SETR's decoder {cite}`zheng2021` the paper uses CDC and DA alone, and iVPT comes out above VPT at the
-# same number of parameters, and higher still with a hundred prompts.
+# On ADE20K with SETR's decoder {cite}`zheng2021` the paper uses only CDC and DA. iVPT beats VPT with the same number of
+# parameters, and is better still with a hundred prompts.
 #
-# **In the quick profile** the pictures are drawn scenes of two objects, whose painter knows the class of every pixel,
-# and a linear head reads the patches: the hundred steps are too few for SETR-PUP's convolutions, and may be too few
-# for what a method adds to pay off. "More prompts" are thirty, beside 36 patches. The column of parameters is counted
-# with SETR-PUP as MMSegmentation builds it for ADE20K: a little less than printed in every row, and the same
-# differences between the rows; [](cost_papers.ipynb) has them one by one.
+# **In the quick profile** the images are drawn scenes of two objects, so the class of every pixel is known. A linear head
+# reads the patches, because our hundred training steps are too few for SETR-PUP's convolutions. They may also be too few
+# for a method's extra parameters to pay off. "More prompts" means thirty, next to 36 patches. Parameters are counted with
+# SETR-PUP as MMSegmentation builds it for ADE20K. Every row has slightly fewer than printed; the differences between rows
+# agree. [](cost_papers.ipynb) has them one by one.
 
 # %% name="ivpt.table-7" tags=["hide-input"]
 LARGE = "vit_large_patch16_224"
@@ -227,7 +224,7 @@ page.show(
     masks.parameters(),
     evidence="derived",
     how="Counted on the shapes of both networks at 224 pixels, with 150 classes.",
-    caption="Trained parameters with SETR-PUP and its three auxiliary heads, beside the printed column.",
+    caption="Trained parameters with SETR-PUP and its three auxiliary heads, and as printed.",
 )
 segmented = masks.found(chapter)
 masks.show(chapter, "ivpt.table-7", segmented, [*masks.PRINTED], printed=True)
@@ -240,8 +237,8 @@ masks.end(chapter, "ivpt.table-7", "ade20k")
 # (ivpt.table-9)=
 # ## Table 9: FGVC per data set
 #
-# Five fine-grained sets. iVPT has the best mean in the paper and, of the methods that train more than a head, the
-# fewest parameters. The quick profile's task `flowers` has forty close classes with twenty training images each.
+# Five fine-grained data sets. In the paper iVPT has the best mean and, among the methods that train more than a head, the
+# fewest parameters. Our task `flowers` has forty similar classes with twenty training images each.
 
 # %% name="ivpt.table-9" tags=["hide-input"]
 FINE = ["Full fine-tuning", "Linear probe", "VPT-Deep", "EXPRESS", "E2VPT", "iVPT"]
@@ -262,13 +259,13 @@ ivpt.derive(
     int((printed < printed["iVPT"]).drop("Linear Probing").sum()),
 )
 page.printed("ivpt.table-9", "Table 9 as printed")
-why = "The five FGVC sets with a ViT-B/16 need the published weights and the data."
+why = "The five FGVC data sets with a ViT-B/16 need the published weights and the data."
 chapter.end("ivpt.table-9", why)
 
 # %% [markdown]
-# ## Photographs beside drawn pictures
+# ## Photographs beside drawings
 #
-# The same comparisons through a published ViT-Tiny; [](real_images.ipynb) has all runs and how they were made.
+# The same comparisons with a published ViT-Tiny on photographs; [](real_images.ipynb) has all runs.
 
 # %% name="real" tags=["hide-input"]
 two_legs.show(chapter, "ivpt")

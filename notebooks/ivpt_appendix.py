@@ -13,9 +13,9 @@
 # %% [markdown]
 # # iVPT: task by task, and what was trained with what
 #
-# The appendix of *iVPT: Cross-layer Dynamic Connection* {cite}`ivpt`: the tasks behind the tables of [](ivpt.ipynb) and
-# [](ivpt_parts.ipynb), the numbers of prompts, the data sets and the backbones. Every printed mean is computed again
-# from the cells beside it.
+# The appendix of *iVPT: Cross-layer Dynamic Connection* {cite}`ivpt`: results by task behind the tables of [](ivpt.ipynb)
+# and [](ivpt_parts.ipynb), numbers of prompts, data sets and backbones. We recompute every printed mean from the cells of
+# its row.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -61,8 +61,8 @@ chapter.end("ivpt.table-10", ivpt.SCALE)
 # (ivpt.table-11)=
 # ## Table 11: Per-task results of the structure ablation
 #
-# The tasks behind {ref}`Table 3 <ivpt.table-3>`. The paper's text calls CDC (E) consistently better than vanilla CDC
-# (D). By group it is; by task the printed cells can say more.
+# The tasks behind {ref}`Table 3 <ivpt.table-3>`. The paper's text says that CDC (E) is consistently better than vanilla
+# CDC (D). That holds for the groups; the cells below show it task by task.
 
 # %% name="ivpt.table-11" tags=["hide-input"]
 ivpt.per_task(chapter, "ivpt.table-11", ivpt.of_vtab(chapter, *ivpt.STRUCTURES))
@@ -108,8 +108,8 @@ chapter.end("ivpt.table-14", ivpt.PRE_WHY)
 # (ivpt.table-15)=
 # ## Table 15: Prompt numbers used on FGVC
 #
-# $N$ and $k$ as printed, and the trained parameters that follow from them on a ViT-B/16 with $L = 12$ blocks of width
-# $D = 768$ and $C$ classes:
+# $N$ and $k$ as printed, and the trained parameters that follow on a ViT-B/16 with $L = 12$ blocks of width $D = 768$ and
+# $C$ classes:
 #
 # $$ L N D + (L - 1) N^2 + (L - 1) k D + (D + 1) C . $$
 #
@@ -122,7 +122,7 @@ ivpt.prompt_parameters(chapter, "ivpt.table-15", "fgvc", "Table 9")
 # (ivpt.table-16)=
 # ## Table 16: Prompt numbers used on VTAB-1k
 #
-# The same for the 19 tasks of VTAB-1k; numbers of prompts range from 5 to 200, so the mean rests on a few tasks.
+# The same for the 19 tasks of VTAB-1k. Numbers of prompts range from 5 to 200, so a few tasks dominate the mean.
 
 # %% name="ivpt.table-16" tags=["hide-input"]
 ivpt.prompt_parameters(chapter, "ivpt.table-16", "vtab", "Table 1")
@@ -131,7 +131,7 @@ ivpt.prompt_parameters(chapter, "ivpt.table-16", "vtab", "Table 1")
 # (ivpt.table-17)=
 # ## Table 17: Data set statistics
 #
-# The paper's data sets, as printed, and below them the tasks that stand in for them in the quick profile.
+# The paper's data sets as printed, and the tasks that take their place in the quick profile.
 
 # %% name="ivpt.table-17" tags=["hide-input"]
 page.printed("ivpt.table-17", "Table 17 as printed")
@@ -155,7 +155,7 @@ ivpt.derive(chapter, "ivpt.table-17.benchmarks", len(papers.published("ivpt.tabl
 # (ivpt.table-18)=
 # ## Table 18: Backbone specifications
 #
-# Parameters and token width behind the last block, from the architectures themselves. No weights are needed for that.
+# Parameters, and token width after the last block, counted on the architectures. That needs no weights.
 
 # %% name="ivpt.table-18" tags=["hide-input"]
 ARCHITECTURES = {
@@ -169,7 +169,7 @@ headed = found["with ImageNet's head, M"]
 for name, bare, more in zip(found.backbone, found["without head, M"], headed, strict=True):
     claim, note = (
         f"ivpt.table-18.{name.lower().split('/')[0]}-parameters",
-        f"{more:.2f} with ImageNet's head of 1000 classes.",
+        f"{more:.2f} million with ImageNet's head of 1,000 classes.",
     )
     ivpt.derive(chapter, claim, bare, note)
 ivpt.derive(
@@ -188,7 +188,7 @@ chapter.show_left_out()
 # %% [markdown]
 # ## Try it
 #
-# `salient_tokens` is the paper's $k$: 10 unless given. {ref}`What this call does <try-it>`.
+# `salient_tokens` is the paper's $k$; the default is 10. {ref}`What this call does <try-it>`.
 
 # %% name="try-it"
 from visbook.chapters.try_it import try_it

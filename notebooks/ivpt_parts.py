@@ -13,11 +13,12 @@
 # %% [markdown]
 # # iVPT: which part does what
 #
-# *iVPT: Cross-layer Dynamic Connection* {cite}`ivpt` taken apart: its three parts, five ways to connect prompts across
-# blocks, where reinforcement is added and how much, noise, and where the class token looks. The method, its main
-# tables and how the runs were made are on [](ivpt.ipynb).
+# The ablations of *iVPT: Cross-layer Dynamic Connection* {cite}`ivpt`: its three parts, five ways to connect prompts across
+# blocks, where and how much reinforcement is added, noise, and where the class token looks. The method, its main tables
+# and how the runs were made are on [](ivpt.ipynb).
 #
-# What follows from printed cells is `derived`. Accuracies come from small networks (`trend`); [the glossary](../glossary.md) says what that allows.
+# What follows from printed cells is `derived`. Accuracies come from small networks (`trend`; see
+# [the glossary](../glossary.md)).
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -54,9 +55,8 @@ page = chapter.page
 # (ivpt.table-2)=
 # ## Table 2: Ablation of CDC, DA and AR
 #
-# Starting from VPT, the paper adds one part after the other, and each raises the mean: CDC most, DA by a little, AR
-# by a little more. Here are the same four steps on one task of each group. Every step has
-# the learning rate of its own search.
+# The paper adds one part after the other to VPT. Each raises the mean: CDC most, DA a little, AR a little more. We repeat
+# the four steps on one task per group, with a search for the learning rate at every step.
 
 # %% name="ivpt.table-2" tags=["hide-input"]
 frame = ivpt.of_vtab(chapter, *ivpt.STEPS)
@@ -71,19 +71,18 @@ page.printed("ivpt.table-2", "Table 2 as printed")
 chapter.end("ivpt.table-2", ivpt.SCALE)
 
 # %% [markdown]
-# What to expect of CDC alone: it has no more parameters than VPT-Deep and reaches the same set of prompts, because
-# for any $\hat P$ there are $P$ whose sums of neighbours give it. It changes how gradients reach the prompts, that is
-# the path of training and not what the model can express. Short training leaves more room for such a difference than
-# a long one.
+# What can CDC alone change? It has no more parameters than VPT-Deep and can reach the same prompts: for any $\hat P$ there
+# are $P$ whose sums of neighbours give it. CDC changes how gradients reach the prompts, so it changes the path of training,
+# not what the model can express. Such a difference matters more in short training than in long.
 
 # %% [markdown]
 # (ivpt.table-3)=
 # ## Table 3: Ablation of prompt structures
 #
-# Five structures without DA and AR. In the paper the two that keep the prompts' outputs are unsteady: ProVP
-# {cite}`xu2023` falls below VPT, by far on the structured tasks, and EXPRESS {cite}`das2023` gains a little. The two
-# that add inputs win, and adding the block before alone beats adding all before. The paper's reading is that outputs
-# carry noise of the image.
+# Five structures, without DA and AR. In the paper, the two that pass on the prompts' outputs are unreliable: ProVP
+# {cite}`xu2023` is worse than VPT, by far on the structured tasks, and EXPRESS {cite}`das2023` gains a little. The two
+# structures that add inputs win, and adding only the previous block beats adding all earlier ones. The paper explains
+# this by noise from the image that the outputs carry.
 
 # %% name="ivpt.table-3" tags=["hide-input"]
 frame = ivpt.of_vtab(chapter, *ivpt.STRUCTURES)
@@ -103,18 +102,17 @@ page.printed("ivpt.table-3", "Table 3 as printed")
 chapter.end("ivpt.table-3", ivpt.SCALE)
 
 # %% [markdown]
-# ProVP and EXPRESS, which keep the prompts' outputs, also run
-# the prompts through attention and MLP, so their gradients are of other sizes than those of prompts that end in their
-# block, and the best learning rates lie far apart. A structure that looks poor may lack a rate between those tried.
+# ProVP and EXPRESS pass the prompts through attention and MLP. Their gradients therefore have a different size from those
+# of prompts that end in their block, and the best learning rates are far apart. A structure that looks poor may only lack
+# a learning rate between those that we tried.
 
 # %% [markdown]
 # (ivpt.figure-4)=
 # ## Figure 4: Noise robustness on two natural sets
 #
-# The paper adds more and more Gaussian noise to the images of two natural sets and sees CDC lose less than EXPRESS,
-# three seeds each. Here noise meets the test images alone; its standard deviation is given as a share of the range
-# from black to white. What counts is the accuracy lost against the same model without noise, so that a better start
-# is no advantage.
+# The paper adds increasing Gaussian noise to the images of two natural data sets. CDC loses less accuracy than EXPRESS, with
+# three seeds each. We add noise to the test images only; its standard deviation is a fraction of the range from black to
+# white. We measure the accuracy lost relative to the same model without noise.
 
 # %% name="ivpt.figure-4" tags=["hide-input"]
 NOISE = "CIFAR-100, Caltech101 and the sets of Figure 6 with a ViT-B/16 need the published weights and the data."
@@ -123,15 +121,14 @@ parts.show_noise(chapter, "ivpt.figure-4", natural_noise)
 chapter.end("ivpt.figure-4", NOISE)
 
 # %% [markdown]
-# A model that is right more often without noise has more to lose. A drop in points is not corrected for that, neither
-# in the paper nor here.
+# A model that is more accurate without noise has more to lose. Neither the paper nor we correct for that.
 
 # %% [markdown]
 # (ivpt.table-4)=
 # ## Table 4: Where reinforcement is added
 #
-# AR on no token, on all, or on the $k$ that the class token attends to. In the paper reinforcing the top $k$ is
-# best in every group, and reinforcing all tokens does harm on the structured tasks.
+# AR on no token, on all tokens, or on the $k$ tokens that the class token attends to most. In the paper the top $k$ is best
+# in every group, and reinforcing all tokens hurts on the structured tasks.
 
 # %% name="ivpt.table-4" tags=["hide-input"]
 frame = ivpt.of_vtab(chapter, *ivpt.PLACES)
@@ -153,36 +150,37 @@ page.printed("ivpt.table-4", "Table 4 as printed")
 chapter.end("ivpt.table-4", ivpt.SCALE)
 
 # %% [markdown]
-# The two reinforcements do different things. On all tokens AR learns one vector for every place, like a second
-# positional embedding, and has more parameters; on the top $k$ it learns one for every rank of salience, wherever the
-# patch lies. A task that asks for a place can use the first, a task whose object moves the second.
+# The two do different things. On all tokens, AR learns one vector per position, like a second positional embedding, and
+# has more parameters. On the top $k$, it learns one vector per rank of attention, wherever the patch is. The first can
+# help a task that asks for a position, the second a task whose object moves.
 
 # %% [markdown]
 # (ivpt.figure-5)=
 # ## Figure 5: Numbers of prompt tokens N and k
 #
-# The paper varies $N$ with $k = 0$, and $k$ with $N = 10$. It finds iVPT robust, and AR with any $k$ better than none.
-# The curves are not in the text. Here they are drawn for one task.
+# The paper varies $N$ with $k = 0$, and $k$ with $N = 10$. It finds that iVPT is robust to both, and that any $k$ is better
+# than none. Its curves are only in the figure. Ours are for one task.
 
 # %% name="ivpt.figure-5" tags=["hide-input"]
 frame = chapter.rows("ivpt-tokens", part="supervised")
-caption = "Accuracy over N without AR (left) and over k with ten prompts (right); mean and range over seeds."
-alt = "Two curves of test accuracy, over the number of prompt tokens and over the number of reinforced tokens."
+caption = "Test accuracy by number of prompts N without AR (left), and by number of reinforced tokens k with ten prompts "
+caption += "(right). Mean and range over seeds."
+alt = f"Test accuracy in % of iVPT. {parts.tokens_told(parts.token_numbers(frame))}"
 chapter.show("ivpt.figure-5", parts.tokens_figure, parts.token_numbers(frame), caption, alt)
 parts.judge_tokens(chapter, parts.token_numbers(frame))
-why = "The paper's sets, with a ViT-B/16, need the published weights and the data."
+why = "The paper's data sets with a ViT-B/16 need the published weights and the data."
 chapter.end("ivpt.figure-5", why)
 
 # %% [markdown]
-# Each point has a search of three rates of its own, with one seed on 200 validation images, so neighbours may differ by
+# For each point we searched three learning rates, with one seed on 200 validation images. Neighbouring points can differ by
 # the luck of that choice.
 
 # %% [markdown]
 # (ivpt.figure-6)=
 # ## Figure 6: Noise robustness on specialized and structured sets
 #
-# The same on medical, satellite and synthetic images, where the paper finds the difference larger than on natural
-# ones. Here: one specialized and one structured task.
+# The same on medical, satellite and synthetic images, where the paper finds a larger difference than on natural images. We
+# use one specialized and one structured task.
 
 # %% name="ivpt.figure-6" tags=["hide-input"]
 foreign_noise = parts.noise_of(chapter, "ivpt.figure-6")
@@ -194,10 +192,10 @@ chapter.end("ivpt.figure-6", NOISE)
 # (ivpt.figure-7)=
 # ## Figure 7: Attention maps by layer
 #
-# The paper shows where the class token looks in each block, for one image of three sets, and reads from it that iVPT
-# attends more tightly to what matters, and to all objects of a counting scene. One picture proves little, so here
-# the statement has a number beside it: the **entropy** of the class token's attention to patches, in bits, over
-# many test images. Even attention over all patches has the logarithm of their number; one patch has 0.
+# The paper shows where the class token looks in each block, for one image from each of three data sets. It concludes that
+# iVPT attends more tightly to what matters, and to all objects of a counting scene. One picture proves little, so we also
+# measure the **entropy** of the class token's attention to patches, in bits, over many test images. Attention to a single
+# patch has entropy 0; uniform attention has the logarithm of the number of patches.
 
 # %% name="ivpt.figure-7" tags=["hide-input"]
 looked_at = parts.LOOKED_AT[chapter.p.plan]
@@ -209,9 +207,9 @@ found = [
 maps = pd.concat(found)
 if len(maps):
     first = parts.first_maps(maps, looked_at)
-    caption = "The class token's attention to the patches by block, each map from 0 (dark) to its own maximum."
-    alt = "Rows of small heat maps, one for each block, beside a test image, for VPT-Deep and iVPT on each task."
-    note = "One image, the first of the test split."
+    caption = "The class token's attention to patches by block. Each map runs from 0 (dark) to its own maximum."
+    alt = f"Heat maps of one test image by block, for VPT-Deep and iVPT. Entropy in bits: {parts.entropies_told(maps)}"
+    note = "The first test image."
     chapter.show("ivpt.figure-7", parts.maps_figure(chapter, first), first, caption, alt, note)
 
 # %% tags=["hide-input"]
@@ -226,8 +224,9 @@ if len(maps):
         evidence="trend",
         records=[*maps.record],
         how=f"Test images: {', '.join(pooled.values())}; mean and range, {maps.seed.nunique()} seeds.",
-        caption="Entropy of the class token's attention to patches, prompts left out; lower is more concentrated.",
-        alt="Two curves of entropy over the blocks, for VPT-Deep and iVPT, below a dashed line for even attention.",
+        caption="Entropy of the class token's attention to patches (without prompts), mean over tasks. Lower is more "
+        "concentrated.",
+        alt=f"Entropy in bits by block. {parts.entropies_told(maps)}",
     )
     parts.judge_entropy(chapter, maps, looked_at)
 why = "Pets, Resisc45 and Clevr/count with a ViT-B/16 need the published weights and the data."
@@ -235,9 +234,9 @@ chapter.end("ivpt.figure-7", why)
 chapter.show_left_out()
 
 # %% [markdown]
-# ### Leaf through the maps
+# ### Browse the maps
 #
-# All blocks and the first prompts of the kept test images.
+# All blocks and the first prompts, for the kept test images.
 
 # %% name="maps" tags=["hide-input"]
 if len(maps):
@@ -248,7 +247,7 @@ if len(maps):
 # %% [markdown]
 # ## Try it
 #
-# `ar="none"` leaves out attentive reinforcement, `da=False` dynamic aggregation, `cdc="none"` the connection.
+# `ar="none"` turns off attentive reinforcement, `da=False` dynamic aggregation, `cdc="none"` the connection.
 # {ref}`What this call does <try-it>`.
 
 # %% name="try-it"

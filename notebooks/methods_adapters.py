@@ -13,9 +13,9 @@
 # %% [markdown]
 # # The methods: adapters
 #
-# Small trained layers beside or behind those of the frozen network.
+# Small trained layers next to those of the frozen network, or after them.
 #
-# [How to read the pictures and the costs](methods.ipynb) stands on the first page on the methods.
+# [How to read the pictures and the costs](methods.ipynb) is on the first page about methods.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -36,14 +36,14 @@ page = MethodsPage("methods_adapters", p)
 #
 # $$ h = W_0 x + \Delta W x = W_0 x + B A x $$
 #
-# Two thin matrices, $A$ of $r \times D$ and $B$ of $D \times r$, change the query and the value projection of every
-# block {cite}`hu2021`; $B$ starts at zero. timm keeps queries, keys and values in one layer. One $A$ for all of it
-# would tie the three together, so each projection has its own. AP names a rank of 10, and the original the targets;
-# `rank`, `alpha` and `targets` change them. After training the change is added to the weights, and inference costs
-# nothing more.
+# Two thin matrices, $A$ ($r \times D$) and $B$ ($D \times r$), change the query and value projections of every block
+# {cite}`hu2021`; $B$ is initialised to zero. timm has queries, keys and values in one layer. A single $A$ for that layer
+# would couple the three, so each projection has its own. The rank of 10 is AP's, the targets are the original paper's;
+# `rank`, `alpha` and `targets` change them. After training the product is added to the weights, so inference costs nothing
+# more.
 
 # %% name="lora" tags=["hide-input"]
-page.method("lora", "LoRA: a path of low rank beside the query and value projections.")
+page.method("lora", "LoRA: a low-rank path parallel to the query and value projections.")
 
 # %% [markdown]
 # (method-adapter)=
@@ -53,12 +53,12 @@ page.method("lora", "LoRA: a path of low rank beside the query and value project
 #
 # $$ y \leftarrow y + W_{\mathrm{up}} \, \phi(W_{\mathrm{down}} \, y + b_{\mathrm{down}}) + b_{\mathrm{up}} $$
 #
-# A bottleneck with an activation $\phi$ (GELU here) follows attention and MLP {cite}`houlsby2019`, inside the
-# residual branch. It starts at zero through $W_{\mathrm{up}}$. The papers state no width and no place; the
-# defaults are the original's two places, and `places=("mlp",)` is the later variant with one.
+# A bottleneck with an activation $\phi$ (here GELU) follows attention and MLP {cite}`houlsby2019`, inside the residual
+# branch. $W_{\mathrm{up}}$ is initialised to zero, so the adapter begins as the identity. The papers state neither width nor
+# position. The defaults are the two positions of the original; `places=("mlp",)` is the later variant with one.
 
 # %% name="adapter" tags=["hide-input"]
-page.method("adapter", "Adapter: a bottleneck behind attention and behind the MLP.")
+page.method("adapter", "Adapter: a bottleneck after attention and after the MLP.")
 
 # %% [markdown]
 # (method-adaptformer)=
@@ -69,32 +69,31 @@ page.method("adapter", "Adapter: a bottleneck behind attention and behind the ML
 # $$ \begin{aligned} \tilde{x}_l &= \mathrm{ReLU}(\mathrm{LN}(x'_l) \, W_{\mathrm{down}}) \, W_{\mathrm{up}} \\
 # x_l &= \mathrm{MLP}(\mathrm{LN}(x'_l)) + s \, \tilde{x}_l + x'_l \end{aligned} $$
 #
-# The bottleneck stands beside the MLP instead of behind it, and a fixed $s$ scales it {cite}`chen2022`. Here it reads
-# what the MLP reads, behind the LayerNorm, as the equation says; the released code reads the tokens before the
-# LayerNorm.
+# The bottleneck is parallel to the MLP instead of after it, and a constant $s$ scales it {cite}`chen2022`. As in the
+# equation, it reads the same input as the MLP, after the LayerNorm; the released code reads the tokens before the LayerNorm.
 
 # %% name="adaptformer" tags=["hide-input"]
-page.method("adaptformer", "AdaptFormer: a bottleneck beside the MLP.")
+page.method("adaptformer", "AdaptFormer: a bottleneck parallel to the MLP.")
 
 # %% [markdown]
 # (method-ssf)=
 # ## SSF (`ssf`)
 #
-# *SSF, for what each layer gives:*
+# *SSF, for the output $x$ of each layer:*
 #
 # $$ y = \gamma \odot x + \beta $$
 #
-# Behind the patch embedding, every linear layer and every norm, each channel is scaled and shifted {cite}`lian2022`.
-# The original starts $\gamma$ and $\beta$ with a small random spread around 1 and 0; here they start there exactly,
-# so that training starts at the linear probe. After training they are multiplied into the weights.
+# After the patch embedding, every linear layer and every norm, each channel is scaled and shifted {cite}`lian2022`. The
+# original initialises $\gamma$ and $\beta$ randomly, close to 1 and 0. We use exactly 1 and 0, so that training begins as a
+# linear probe. After training they are merged into the weights.
 
 # %% name="ssf" tags=["hide-input"]
-page.method("ssf", "SSF: scale and shift behind every layer.")
+page.method("ssf", "SSF: scale and shift after every layer.")
 
 # %% [markdown]
 # ## Try it
 #
-# The others of this page are `"lora"`, `"adapter"` and `"adaptformer"`. {ref}`What this call does <try-it>`.
+# The other methods of this page are `"lora"`, `"adapter"` and `"adaptformer"`. {ref}`What this call does <try-it>`.
 
 # %% name="try-it"
 from visbook.chapters.try_it import try_it

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # The methods: added to the image or to activations
 #
-# One trained tensor for all images, in front of the network or of one of its blocks.
+# One trained tensor, the same for all images, is added to the image or to the input of one block.
 #
-# [How to read the pictures and the costs](methods.ipynb) stands on the first page on the methods.
+# [How to read the pictures and the costs](methods.ipynb) is on the first page about methods.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -37,9 +37,9 @@ page = MethodsPage("methods_added", p)
 # $$ g(\mathbf{x}, \delta_{\mathrm{VP}}) = \mathbf{x} + \delta_{\mathrm{VP}}
 # \quad \text{or} \quad [\delta_{\mathrm{VP}}, M(\mathbf{x})] $$
 #
-# One perturbation of the image, the same for all images, is trained {cite}`bahng2022`; $M$ shrinks the image. AP says
-# "additive" unless stated otherwise and gives no width for a frame. The default trains every pixel; `padding` trains
-# a frame of so many pixels, and `template="resize"` shrinks the image into its hole. The frame starts at zero.
+# One perturbation, the same for all images, is trained {cite}`bahng2022`; $M$ shrinks the image. AP says "additive" unless
+# stated otherwise and gives no width for a frame. By default every pixel is trained. `padding` trains a frame of that many
+# pixels, and `template="resize"` shrinks the image so that it fits inside. The perturbation is initialised to zero.
 
 # %% name="vp" tags=["hide-input"]
 page.method("vp", "VP: a perturbation of the image, and its three templates.")
@@ -52,18 +52,18 @@ page.method("vp", "VP: a perturbation of the image, and its three templates.")
 #
 # $$ g(\mathbf{z}^{(l)}, \delta^{(l)}) = \mathbf{z}^{(l)} + \delta^{(l)} $$
 #
-# A tensor of the activations' own shape is added in front of one block: the third of a transformer, the third-to-last
-# of a ResNet. What lies below never changes and is kept. `block` names another place or several; `kind` takes the
-# paper's other two forms, product and concatenation, for which it states no start and no number of tokens. The page
-# on {doc}`AP <ap>` has its experiments.
+# A tensor with the shape of the activations is added to the input of one block: the third block of a transformer, the
+# third-to-last of a ResNet. The activations below that block never change and are cached. `block` names another block or
+# several. `kind` selects the paper's other two forms, product and concatenation, for which it states neither the
+# initialisation nor the number of tokens. The experiments are on the page on {doc}`AP <ap>`.
 
 # %% name="ap" tags=["hide-input"]
-page.method("ap", "AP: a tensor added to what enters one block, and the three kinds.")
+page.method("ap", "AP: a tensor added to the input of one block, and the three kinds.")
 
 # %% [markdown]
 # ## Try it
 #
-# The other of this page is `"ap"`; `block` says where its prompt is added. {ref}`What this call does <try-it>`.
+# The other method of this page is `"ap"`; `block` says which block gets its prompt. {ref}`What this call does <try-it>`.
 
 # %% name="try-it"
 from visbook.chapters.try_it import try_it

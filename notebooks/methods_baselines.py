@@ -13,9 +13,9 @@
 # %% [markdown]
 # # The methods: baselines
 #
-# The head alone, all weights, or the few that a network has anyway: its shifts and its norms.
+# Train only the head, all weights, or the few parameters of biases and normalisation layers.
 #
-# [How to read the pictures and the costs](methods.ipynb) stands on the first page on the methods.
+# [How to read the pictures and the costs](methods.ipynb) is on the first page about methods.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -39,9 +39,9 @@ page = MethodsPage("methods_baselines", p)
 #
 # $$ \mathbf{y} = \mathrm{Head}(\mathbf{x}_L) $$
 #
-# Only the head is trained, on the features that the frozen backbone gives. They are the same in every epoch, so they
-# are computed once and kept. Unless a recipe says otherwise, the head of every method sees features standardised with
-# the mean and spread that they have on the training set before training.
+# Only the head is trained, on the features of the frozen backbone. They are the same in every epoch, so they are computed
+# once and cached. Unless a recipe says otherwise, the head of every method sees features standardised with the mean and
+# standard deviation that they have on the training set before training.
 
 # %% name="linear-probe" tags=["hide-input"]
 page.method("linear-probe", "Linear probe: nothing before the head is trained.")
@@ -54,7 +54,7 @@ page.method("linear-probe", "Linear probe: nothing before the head is trained.")
 #
 # $$ \min_{\theta} \; \frac{1}{|\mathcal{D}|} \sum_{(x, y) \in \mathcal{D}} \ell(f_\theta(x); y) $$
 #
-# A copy of the whole backbone is trained with the head. timm's own classifier is left out of it and of the counts.
+# A copy of the whole backbone is trained with the head. timm's own classifier is not part of it, nor of the counts.
 
 # %% name="full-finetune" tags=["hide-input"]
 page.method("full-finetune", "Full fine-tuning: every weight is trained.")
@@ -67,13 +67,13 @@ page.method("full-finetune", "Full fine-tuning: every weight is trained.")
 #
 # $$ h = W x + b + \Delta b $$
 #
-# The shifts of linear and normalisation layers are trained {cite}`zaken2021`; the code learns the differences
-# $\Delta b$, which start at zero. Which categories belong to the method is left open by the papers: by default it is
-# all of them, the patch embedding's and the last norm's included, and `categories` picks some, such as DA-VPT's
-# `("key", "value")`. Of these, [the key's shift does nothing](method-key-bias).
+# The biases of linear and normalisation layers are trained {cite}`zaken2021`. The code learns the differences $\Delta b$,
+# initialised to zero. The papers do not say which biases belong to the method. By default we train all of them, including
+# those of the patch embedding and the last norm; `categories` selects some, such as DA-VPT's `("key", "value")`. Of these,
+# [the key's bias does nothing](method-key-bias).
 
 # %% name="bias" tags=["hide-input"]
-page.method("bias", "BIAS: a trained shift b at every layer.")
+page.method("bias", "BIAS: a trained change of the bias b of every layer.")
 
 # %% [markdown]
 # (method-norm-tune)=
@@ -83,9 +83,9 @@ page.method("bias", "BIAS: a trained shift b at every layer.")
 #
 # $$ \mathrm{LN}(z^{(l)}_{b,d,p}) = \gamma_d \, \frac{z^{(l)}_{b,d,p} - \mu_{b,p}}{\sigma_{b,p}} + \beta_d $$
 #
-# The scales $\gamma$ and shifts $\beta$ of all normalisation layers are trained {cite}`basu2023`: LayerNorms of a
-# transformer, BatchNorms of a ResNet. A ResNet's running means and variances move as well, because the backbone is in
-# training mode then.
+# The scales $\gamma$ and shifts $\beta$ of all normalisation layers are trained {cite}`basu2023`: the LayerNorms of a
+# transformer, the BatchNorms of a ResNet. A ResNet's running means and variances change as well, because its backbone is in
+# training mode.
 
 # %% name="norm-tune" tags=["hide-input"]
 page.method("norm-tune", "NORM-TUNE: scale and shift of every normalisation layer.")
@@ -94,16 +94,16 @@ page.method("norm-tune", "NORM-TUNE: scale and shift of every normalisation laye
 # (method-key-bias)=
 # ## A key bias does nothing
 #
-# A shift $b$ of all keys adds the same $q_i \cdot b$ to every score of query $i$, and softmax ignores what its inputs
-# share:
+# A bias $b$ of the keys adds the same $q_i \cdot b$ to every score of query $i$, and softmax ignores a constant that all its
+# inputs share:
 #
 # $$ \frac{\exp(q_i \cdot (k_j + b) / \sqrt{d})}{\sum_m \exp(q_i \cdot (k_m + b) / \sqrt{d})} =
 # \frac{\exp(q_i \cdot k_j / \sqrt{d})}{\sum_m \exp(q_i \cdot k_m / \sqrt{d})}. $$
 #
-# So no training signal reaches it and it changes no output. It holds for BIAS and, because prompts pass the same
-# projection, for DA-VPT+. DA-VPT names the biases of keys and values as the most efficient ones (Section 2.5): what
-# it gains from them, it gains from the values. It would not hold where keys are normalised after the projection, nor
-# for E²VPT's $P_K$, which carries no bias.
+# So it changes no output and has no gradient. This holds for BIAS and, because prompts pass the same projection, for
+# DA-VPT+. DA-VPT says that the biases of keys and values are the most efficient ones (Section 2.5); the gain must come from
+# the values alone. It would not hold if keys were normalised after the projection, nor for E²VPT's $P_K$, which has no
+# bias.
 
 # %% name="key-bias" tags=["hide-input"]
 measured = method_checks.biases()
@@ -111,7 +111,7 @@ page.table(
     method_checks.bias_rows(measured),
     "What random biases do to the logits.",
     [measured],
-    "Biases of spread 1 in every block of a ViT-S/16 with random weights, two random images, float64.",
+    "Random biases with standard deviation 1 in every block of a ViT-S/16 with random weights; two random images, float64.",
 )
 plus, values = (
     cost("da-vpt-plus").values["method"],
@@ -127,7 +127,7 @@ display(
 # %% [markdown]
 # ## Try it
 #
-# The others of this page are `"linear-probe"`, `"full-finetune"` and `"norm-tune"`. {ref}`What this call does
+# The other methods of this page are `"linear-probe"`, `"full-finetune"` and `"norm-tune"`. {ref}`What this call does
 # <try-it>`.
 
 # %% name="try-it"

@@ -13,10 +13,10 @@
 # %% [markdown]
 # # The methods: prompts connected across blocks (iVPT)
 #
-# A block's prompts are joined by those of other blocks, before they enter. The papers' own drawings {cite}`ivpt` have
-# their counterparts here, under their printed names.
+# Before a block's prompts enter, those of other blocks are added to them. Our versions of the paper's drawings {cite}`ivpt`
+# have their printed names.
 #
-# [How to read the pictures and the costs](methods.ipynb) stands on the first page on the methods.
+# [How to read the pictures and the costs](methods.ipynb) is on the first page about methods.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -34,14 +34,15 @@ page = MethodsPage("methods_ivpt", p)
 # (ivpt.figure-1)=
 # ## iVPT, Figure 1: Three kinds of prompt tuning
 #
-# iVPT sorts the earlier methods by what passes from block to block. If outputs are dropped, nothing does. If they are
-# kept, image content comes along. iVPT joins prompts before they enter, where no image has touched them.
+# iVPT distinguishes earlier methods by what passes from block to block. If the prompts' outputs are discarded, nothing does.
+# If they are passed on, they carry information about the image. iVPT connects prompts before they enter a block, where they
+# do not depend on the image.
 
 # %% name="ivpt.figure-1" tags=["hide-input"]
 page.counterpart(
     "ivpt.figure-1",
     "ivpt.figure-1",
-    "Three ways for prompts to meet those of another block, upwards.",
+    "Three ways in which prompts relate to those of the block before; data flow upwards.",
 )
 
 # %% [markdown]
@@ -67,9 +68,9 @@ page.counterpart(
 # \hat{\mathbf{P}}^l &= \begin{cases} \mathbf{P}^0, & l = 0 \\
 # \mathbf{P}^l + \mathbf{P}^{l-1}, & l = 1, \dots, L-1 \end{cases} \end{aligned} $$
 #
-# As many prompts as in VPT-Deep are trained; a block sees the sum of its own and those of the block before.
-# `cdc="all"` is vanilla CDC, where all earlier ones are added. On a Swin, prompts of stages of different width cannot
-# be added, so the first block of a stage has its own only; the paper does not say what it does there.
+# As many prompts as in VPT-Deep are trained. A block receives the sum of its own prompts and those of the block before.
+# `cdc="all"` is vanilla CDC, where all earlier prompts are added. On a Swin, prompts of stages with different widths cannot
+# be added, so the first block of a stage has only its own; the paper does not say what it does there.
 
 # %% name="cdc" tags=["hide-input"]
 page.method("cdc", "CDC: a block's prompts and those of the block before.")
@@ -89,12 +90,13 @@ page.method("cdc", "CDC: a block's prompts and those of the block before.")
 # $$ \Omega^l = \mathrm{Topk}(\tilde{w}^l, k), \qquad \tilde{\mathbf{Z}}^{l+1}[\Omega^l] =
 # \mathbf{Z}^{l+1}[\Omega^l] + \mathbf{P}_{re}^l $$
 #
-# CDC with weights $\gamma$ (dynamic aggregation, DA), and $k$ prompts added to the patches that the class token
-# attends to most (attentive reinforcement, AR). Only one row of attention is computed for that. The paper states no
-# start for $\gamma$ and $\mathbf{P}_{re}$: here identity and zero, so that training starts at CDC. How heads are
-# joined is open too; here their attention is averaged; a ViT without a class token takes the mean of its patches'
-# rows. Nothing is added behind the last block, where no block follows. The parts come apart: `cdc`, `da`, `ar`. A
-# Swin has no such attention, so give `ar="none"` there.
+# CDC with learned weights $\gamma$ (dynamic aggregation, DA), and $k$ prompts added to the patches that the class token
+# attends to most (attentive reinforcement, AR), for which only one row of attention is computed.
+#
+# The paper does not state the initialisation of $\gamma$ and $\mathbf{P}_{re}$. We use the identity and zero, so that
+# training begins as CDC. It also leaves open how heads are combined; we average their attention. A ViT without a class token
+# uses the mean of the rows of its patches. Nothing is added after the last block. `cdc`, `da` and `ar` turn off the parts.
+# A Swin has no such attention; use `ar="none"` there.
 
 # %% name="ivpt.figure-2" tags=["hide-input"]
 page.method(
@@ -107,17 +109,17 @@ page.method(
 # (ivpt-reweighting)=
 # ## Earlier prompts re-weight attention (iVPT, Eq. 7-13)
 #
-# Section 3.4 of iVPT reads CDC as a re-weighting. Let $w_i$ be the attention of a query $q$ to prompt $i$ of VPT,
-# $W_K^l$ the key projection of block $l$, and $D/N_h$ the width of a head.
-# Adding $p_i^{l-1}$ to the prompt multiplies it by a factor, and so does DA's weighted sum:
+# Section 3.4 of iVPT interprets CDC as a re-weighting of attention. Let $w_i$ be the attention of a query $q$ to prompt $i$
+# of VPT, $W_K^l$ the key projection of block $l$, and $D/N_h$ the width of a head. Adding $p_i^{l-1}$ to the prompt
+# multiplies $w_i$ by a factor, and so does DA's weighted sum:
 #
 # $$ \tilde w_i \propto w_i \prod_{j=1}^{N} \exp\!\left(\frac{q^\top W_K^l \, \gamma_{i,j}^{l-1} p_j^{l-1}}
 # {\sqrt{D/N_h}}\right) $$
 #
-# These are Eq. 12-13; with the identity for $\gamma$, Eq. 9-10.
-# The paper leaves LayerNorm out of the argument. Left: as the paper argues, both sides are the same number. Right:
-# with the block's LayerNorm in front of the key projection they are not, because normalising a sum is not summing what
-# was normalised. In a real block the factors say where attention tends, not what it becomes.
+# These are Eq. 12 and 13; with the identity for $\gamma$ they are Eq. 9 and 10. The paper's argument leaves out LayerNorm.
+# Left: without it, both sides are equal, as the paper says. Right: with the block's LayerNorm before the key projection they
+# differ, because normalising a sum is not the same as summing normalised terms. In a real block the factors indicate the
+# direction in which attention changes, not its value.
 
 # %% name="ivpt-reweighting" tags=["hide-input"]
 sides = method_checks.reweighted()
@@ -129,7 +131,8 @@ page.present(
     cell="ivpt-reweighting",
     how="Random cases at ViT-B's sizes, 20 of each kind, 10 prompts, float64, normalised over the prompts.",
     caption=f"Both sides of the identity. Largest difference without LayerNorm {without:.1e}, with it {normed:.2f}.",
-    alt="Without LayerNorm all points lie on the diagonal; with it they lie on a flatter band around it.",
+    alt=f"Without LayerNorm all points lie on the diagonal, with differences up to {without:.1e}. With it they lie in a band "
+    f"around it, with differences up to {normed:.2f}.",
 )
 
 # %% name="ivpt-reweighting-claims" tags=["hide-input"]
@@ -143,7 +146,7 @@ for claim, aggregated in {"cdc": False, "da": True}.items():
 # %% [markdown]
 # ## Try it
 #
-# The other of this page is `"ivpt"`. {ref}`What this call does <try-it>`.
+# The other method of this page is `"ivpt"`. {ref}`What this call does <try-it>`.
 
 # %% name="try-it"
 from visbook.chapters.try_it import try_it

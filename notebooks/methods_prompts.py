@@ -13,9 +13,9 @@
 # %% [markdown]
 # # The methods: prompt tokens
 #
-# Trained tokens that the blocks attend to: put in once or at every block, gated, pruned, or added to.
+# Trained tokens that the blocks attend to, inserted once or in every block; some are gated, pruned or combined.
 #
-# [How to read the pictures and the costs](methods.ipynb) stands on the first page on the methods.
+# [How to read the pictures and the costs](methods.ipynb) is on the first page about methods.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -41,13 +41,13 @@ page = MethodsPage("methods_prompts", p)
 # \mathbf{E}_0]) \\ {}[\mathbf{x}_i, \mathbf{Z}_i, \mathbf{E}_i] &= \mathbf{B}_i([\mathbf{x}_{i-1}, \mathbf{Z}_{i-1},
 # \mathbf{E}_{i-1}]), \qquad i = 2, \dots, L \end{aligned} $$
 #
-# $N_p$ tokens are trained {cite}`jia2022visual`. They enter the first block without a position, attend and are
-# attended to like any token, and change with the image on their way. They start uniform within
-# $\pm\sqrt{6 / (3 s^2 + D)}$ for patches of $s \times s$ pixels, as the original's code does. Where patches are
-# averaged, prompts are left out.
+# $N_p$ tokens are trained {cite}`jia2022visual`. They enter the first block without a position. There they attend and are
+# attended to like any token, so their values depend on the image from then on. As in the original code, they are
+# initialised uniformly within $\pm\sqrt{6 / (3 s^2 + D)}$ for patches of $s \times s$ pixels. Where the head reads the mean
+# of the patches, prompts are not part of that mean.
 
 # %% name="vpt-shallow" tags=["hide-input"]
-page.method("vpt-shallow", "VPT-Shallow: prompts enter once and travel through all blocks.")
+page.method("vpt-shallow", "VPT-Shallow: prompts enter once and pass through all blocks.")
 
 # %% [markdown]
 # (method-vpt-deep)=
@@ -57,45 +57,45 @@ page.method("vpt-shallow", "VPT-Shallow: prompts enter once and travel through a
 #
 # $$ [\mathbf{x}_i, -, \mathbf{E}_i] = \mathbf{B}_i([\mathbf{x}_{i-1}, \mathbf{P}_{i-1}, \mathbf{E}_{i-1}]) $$
 #
-# Every block has its own prompts, and what comes out for them is dropped. So
-# [they need no query](method-keys-and-values): here they are keys and values only, with the same result;
-# `form="concatenate"` is the plain definition. `block` puts prompts at some blocks only, as AP's Figure A2 does.
+# Every block has its own prompts, and their outputs are discarded. They therefore
+# [need no query](method-keys-and-values): we implement them as keys and values only, with the same result.
+# `form="concatenate"` is the plain definition. `block` restricts prompts to some blocks, as in AP's Figure A2.
 
 # %% name="vpt-deep" tags=["hide-input"]
-page.method("vpt-deep", "VPT-Deep: new prompts in front of every block, their outputs dropped.")
+page.method("vpt-deep", "VPT-Deep: new prompts for every block, their outputs discarded.")
 
 # %% [markdown]
 # (method-gate-vpt)=
 # ## Gate-VPT (`gate-vpt`)
 #
-# *No equation in the papers; written from what they and the reference code say:*
+# *No equation in the papers; our equation, from their text and the reference code:*
 #
 # $$ \mathbf{P}_{\text{in}}^{l+1} = g_l \, \mathbf{P}_{\text{out}}^{l} + (1 - g_l) \, \mathbf{P}_{\text{in}}^{l},
 # \qquad \mathrm{softmax}\!\left(\frac{Q K^\top}{T_l \sqrt{d}}\right) $$
 #
-# VPT-Shallow with a trained gate $g_l$, a sigmoid, at every border of two blocks, which decides how much of a block's
-# output the prompts carry on, and a trained temperature in every block {cite}`yoo2023`. SPT and iVPT name it without
-# details. Start and bounds follow the reference code: the gates start near "skip the block", temperatures at 1.
+# VPT-Shallow with a trained gate $g_l$ (a sigmoid) between each pair of blocks, which decides how much of a block's output
+# the prompts keep, and a trained temperature in every block {cite}`yoo2023`. SPT and iVPT mention it without details.
+# Initialisation and bounds follow the reference code: gates begin close to "skip the block", temperatures at 1.
 
 # %% name="gate-vpt" tags=["hide-input"]
-page.method("gate-vpt", "Gate-VPT: a gate behind a block, a temperature inside it.")
+page.method("gate-vpt", "Gate-VPT: a gate after a block, a temperature inside it.")
 
 # %% [markdown]
 # (method-e2vpt)=
 # ## E²VPT (`e2vpt`)
 #
-# *No equation in the papers; written from what they and the reference code say:*
+# *No equation in the papers; our equation, from their text and the reference code:*
 #
 # $$ \mathrm{softmax}\!\left(\frac{Q \, [K, P_K]^\top}{\sqrt{d}}\right) [V, P_V], \qquad P_K = P_V $$
 #
-# Besides VPT-Deep's prompts, vectors are trained that join keys and values behind their projections {cite}`han2023`.
-# After a first training the prompts, and the segments (equal pieces of a prompt's $D$ entries), that change the loss
-# least by the gradient of a mask on each are dropped, and what is left is trained again from its start. The papers
-# give neither numbers nor shares: `key_value_tokens`, `prune_tokens` and `prune_segments` do. The cost below is that
-# of the first training, before anything is dropped.
+# Besides VPT-Deep's prompts, it trains vectors that are appended to keys and values after their projections {cite}`han2023`.
+# After a first training it prunes prompts, and segments of prompts (equal pieces of their $D$ entries). The gradient of a
+# mask on each decides: those that matter least for the loss are removed. The rest is trained again from its initialisation.
+# The papers give no numbers and no shares; `key_value_tokens`, `prune_tokens` and `prune_segments` set them. The cost below
+# is for the first training, before pruning.
 
 # %% name="e2vpt" tags=["hide-input"]
-page.method("e2vpt", "E²VPT: pruned prompts, and vectors that join keys and values.")
+page.method("e2vpt", "E²VPT: pruned prompts, and vectors appended to keys and values.")
 
 # %% [markdown]
 # (method-provp)=
@@ -105,53 +105,52 @@ page.method("e2vpt", "E²VPT: pruned prompts, and vectors that join keys and val
 #
 # $$ \hat{\mathbf{P}}^l = \mathbf{P}^l + \mathcal{T}^{l-1}(\hat{\mathbf{P}}^{l-1}) $$
 #
-# Prompts travel as in VPT-Shallow, and every block adds new trained ones to those that came out of the block before
-# {cite}`xu2023`. This is the structure that iVPT compares with; the original method has more parts, which are not
-# here.
+# Prompts pass through the blocks as in VPT-Shallow, and every block adds new trained prompts to the outputs of the block
+# before {cite}`xu2023`. This is the structure that iVPT compares with; the original method has more parts, which we left
+# out.
 
 # %% name="provp" tags=["hide-input"]
-page.method("provp", "ProVP: new prompts are added to those that come out.")
+page.method("provp", "ProVP: new prompts are added to the prompts' outputs.")
 
 # %% [markdown]
 # (method-express)=
 # ## EXPRESS (`express`)
 #
-# *No equation in the papers; written from what they and the reference code say:*
+# *No equation in the papers; our equation, from their text and the reference code:*
 #
 # $$ \mathrm{LN}(\mathbf{P} + \mathbf{r}_1), \qquad W_{QKV} (\mathrm{LN}(\cdot) + \mathbf{r}_2), \qquad
 # \mathrm{MSA}([Q, K, V] + \mathbf{r}_3) $$
 #
-# Prompts travel as in VPT-Shallow; three trained residuals a block are added to them {cite}`das2023`. iVPT places
-# them before LayerNorm, QKV projection and self-attention in Section 2.3 and in the caption of Figure 3, and after
-# these in Section 4.3: `place` is `"before"` or `"after"`. The first enters the branch and not the skip connection,
-# which the text leaves open. Residuals start at zero.
+# Prompts pass through the blocks as in VPT-Shallow, and three trained residuals per block are added to them
+# {cite}`das2023`. iVPT places these before LayerNorm, QKV projection and self-attention in Section 2.3 and in the caption of
+# Figure 3, but after them in Section 4.3; `place` is `"before"` or `"after"`. The first residual enters the branch and not
+# the skip connection, which the text leaves open. Residuals are initialised to zero.
 
 # %% name="express" tags=["hide-input"]
 page.method("express", "EXPRESS: residuals for the prompts inside every block.")
 
 # %% [markdown]
 # (method-keys-and-values)=
-# ## Why dropped prompts are keys and values only
+# ## Why discarded prompts are only keys and values
 #
-# Attention works query by query: what token $i$ receives is
-# $\sum_j \mathrm{softmax}_j(q_i \cdot k_j / \sqrt{d}) \, v_j$, and no other query enters. In VPT-Deep, CDC, iVPT,
-# SPT-Deep and DA-VPT nobody reads what a block gives for its prompts. Their queries, their attention and their pass
-# through the MLP can be left out, and every other output stays as it was. What is left of a prompt, its key and its
-# value, contains no image, and is computed once a batch.
+# Attention works query by query: token $i$ receives $\sum_j \mathrm{softmax}_j(q_i \cdot k_j / \sqrt{d}) \, v_j$, and no
+# other query matters. In VPT-Deep, CDC, iVPT, SPT-Deep and DA-VPT the outputs of the prompts are not used. We can therefore
+# leave out their queries, their attention and their pass through the MLP, and every other output stays the same. What
+# remains of a prompt, its key and its value, does not depend on the image and is computed once per batch.
 #
-# The last block takes this one step further. If the head reads the class token alone, only its query is needed, with
-# the keys and values of all tokens; that holds for the bare backbone as well. With average pooling it does not hold.
+# The last block goes one step further. If the head reads only the class token, only its query is needed, with the keys and
+# values of all tokens. That holds for the bare backbone as well. With average pooling it does not.
 
 # %% name="keys-and-values" tags=["hide-input"]
 page.picture(
-    "keys-and-values", "Which rows of attention are needed when the outputs of prompts are dropped."
+    "keys-and-values", "Which rows of attention are needed if the outputs of prompts are discarded."
 )
 
 # %% tags=["hide-input"]
 rows, used = method_checks.forms_costs((10, 50, 100))
 page.table(
     rows,
-    "Multiply-adds of VPT-Deep's forward pass over those of the bare network.",
+    "Multiply-adds of VPT-Deep's forward pass divided by those of the bare network.",
     [bare(), *used],
 )
 same = method_checks.two_forms()
@@ -165,7 +164,7 @@ display(
 # %% [markdown]
 # ## Try it
 #
-# The others of this page are `"vpt-deep"`, `"gate-vpt"`, `"e2vpt"`, `"provp"` and `"express"`. {ref}`What this
+# The other methods of this page are `"vpt-deep"`, `"gate-vpt"`, `"e2vpt"`, `"provp"` and `"express"`. {ref}`What this
 # call does <try-it>`.
 
 # %% name="try-it"

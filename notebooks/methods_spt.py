@@ -11,12 +11,12 @@
 # ---
 
 # %% [markdown]
-# # The methods: prompts started from the task (SPT)
+# # The methods: prompts initialised from the task (SPT)
 #
-# Prompts that start as tokens of the task's own images. The drawings of the paper {cite}`spt` have their counterparts
-# here, under their printed names.
+# Prompts are initialised with tokens of the task's own images. Our versions of the paper's drawings {cite}`spt` have their
+# printed names.
 #
-# [How to read the pictures and the costs](methods.ipynb) stands on the first page on the methods.
+# [How to read the pictures and the costs](methods.ipynb) is on the first page about methods.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -41,17 +41,17 @@ page = MethodsPage("methods_spt", p)
 # \lVert \mathbf{x}^j - \mathbf{c}_i^j \rVert^2,
 # \qquad [\mathbf{x}_1, \mathbf{Z}_1, \mathbf{E}_1] = B_1([\mathbf{x}_0, \mathbf{C}_0, \mathbf{E}_0]) $$
 #
-# VPT-Shallow whose prompts start as patch tokens of the task: k-means over all of them (Eq. 9-10), means or maxima of
-# a window, or a random draw (Section 3.4), which is the default, the paper's choice after Table 4. The paper draws
-# from the tokens of one batch, its code from those of all training images; here `images` says from how many, by
-# default from all. Places are drawn first: only the images drawn, at most one a prompt, pass through the network.
-# Tokens are taken with their position (Eq. 1); the released code takes them before it is added. `frozen=True` trains
-# the head alone (Table 4a).
+# VPT-Shallow whose prompts are initialised with patch tokens of the task: k-means centres of all tokens (Eq. 9 and 10),
+# means or maxima over a window, or random tokens (Section 3.4). Random tokens are the default, as in the paper after
+# Table 4. The paper samples from the tokens of one batch, its code from those of all training images; `images` sets from
+# how many, by default all. We choose the positions first, so that only the sampled images, at most one per prompt, pass
+# through the network. Tokens include their position (Eq. 1); the released code takes them before it is added.
+# `frozen=True` trains only the head (Table 4a).
 
 # %% name="spt.figure-1" tags=["hide-input"]
 page.method(
     "spt-shallow",
-    "SPT-Shallow: patch tokens of the task become the prompts' start.",
+    "SPT-Shallow: prompts are initialised with patch tokens of the task.",
     "spt.figure-1",
 )
 
@@ -63,12 +63,14 @@ page.method(
 #
 # $$ [\mathbf{x}_i, -, \mathbf{E}_i] = \mathrm{B}_i([\mathbf{x}_{i-1}, \mathbf{C}_{i-1}, \mathbf{E}_{i-1}]) $$
 #
-# VPT-Deep whose prompts start as tokens that enter their own block, without the class token. `source` takes the first
-# or the last level for all blocks instead (Table S2).
+# VPT-Deep whose prompts are initialised with patch tokens that enter their own block. `source` uses the first or the last
+# level for all blocks instead (Table S2).
 
 # %% name="spt-deep" tags=["hide-input"]
 page.method(
-    "spt-deep", "SPT-Deep: each block's prompts start as tokens of its own level.", "spt.figure-1"
+    "spt-deep",
+    "SPT-Deep: each block's prompts are initialised with tokens of its own level.",
+    "spt.figure-1",
 )
 
 # %% [markdown]
@@ -80,27 +82,27 @@ page.method(
 
 # %% name="spt.figure-s2" tags=["hide-input"]
 page.counterpart(
-    "spt.figure-s2", "spt.figure-s2", "Where prompts start: four strategies, three levels each."
+    "spt.figure-s2", "spt.figure-s2", "Four ways to initialise prompts, with three levels each."
 )
 
 # %% [markdown]
-# What Figures 1 and S2 assert holds for the methods as built: initial prompts are patch tokens of their own block, and
-# nothing is trained beside prompts and head, or beside the head where prompts are frozen.
+# Our code does what Figures 1 and S2 show: initial prompts are patch tokens of their own block, and only prompts and head
+# are trained, or only the head if prompts are frozen.
 
 # %% name="spt-drawings" tags=["hide-input"]
 held = method_checks.spt_starts()
 for what, name in {
-    "Distance of initial prompts from the nearest patch tokens of their block, largest": "distance",
-    "Trained entries beside prompts and head": "outside",
-    "Trained entries of the encoder": "encoder",
-    "Trained entries beside the head where prompts are frozen": "frozen",
+    "Largest distance of an initial prompt from the nearest patch token of its block": "distance",
+    "Trained parameters other than prompts and head": "outside",
+    "Trained parameters of the encoder": "encoder",
+    "Trained parameters other than the head if prompts are frozen": "frozen",
 }.items():
     page.checked(what, held.values[name], at_most=1e-5)
 
 # %% [markdown]
 # ## Try it
 #
-# The other of this page is `"spt-deep"`. {ref}`What this call does <try-it>`.
+# The other method of this page is `"spt-deep"`. {ref}`What this call does <try-it>`.
 
 # %% name="try-it"
 from visbook.chapters.try_it import try_it

@@ -13,10 +13,13 @@
 # %% [markdown]
 # # On real images
 #
-# The other pages fit small networks to small drawn pictures. This one takes a published ViT-Tiny and photographs
-# ([](../data.md) has the data sets) through the same methods, and sets both legs side by side: what a paper prints
-# above what, here and there. The photographs are 112 pixels wide and a run sees 400 or 800 of them ten times, so a
-# number here compares with no published one, and a direction that holds on both legs is still no verdict on a paper.
+# The other pages fit small networks to small drawings. Here the same methods run on photographs ([](../data.md) lists
+# the data sets) with a published ViT-Tiny. For each comparison that a paper makes, the results on photographs and on
+# drawings are shown side by side.
+#
+# The photographs are 112 pixels wide, and a run trains for ten epochs on 400 or 800 of them. The numbers are therefore
+# not comparable with published ones. A direction that shows on both photographs and drawings is still no verdict on a
+# paper.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -43,23 +46,23 @@ chapter = Chapter.opened("real_images", globals(), ["benchmark", "ap-layers"], n
 page = chapter.page
 
 # %% [markdown]
-# ## Two legs
+# ## Photographs beside drawings
 #
-# A thick line is the interval on the tasks that were run, for other seeds and other test images; whether the legs agree
-# goes by it. A thin line, where three tasks or more allow one, is for other tasks too.
+# Each row is a comparison that a paper makes. The marks show the gap that we measured. Thick line: 95 % interval over
+# seeds and test images, on these tasks; it decides whether the gap is seen here. Thin line: over tasks as well, where
+# there are at least three. An arrow marks a line that goes on beyond the axis.
 
-# %% name="two-legs" tags=["hide-input"]
+# %% name="both" tags=["hide-input"]
 found = two_legs.legs(chapter)
 if found:
-    two_legs.present(chapter, found, two_legs.figure(found), "two-legs")
-    two_legs.present(chapter, found, two_legs.table(found), "two-legs")
+    two_legs.present(chapter, found, two_legs.figure(found), "both")
+    two_legs.present(chapter, found, two_legs.table(found), "both")
 
 # %% [markdown]
 # ## Every method
 #
-# VPT-Deep is what the papers set out from, and it has runs on every task. A method is compared with it on the tasks
-# that both have. The thick line is for other seeds and test images of these tasks; the thin one, for three tasks or
-# more, is for other tasks too.
+# VPT-Deep is the papers' starting point, so every method is compared with it, on the tasks that both have. Lines are
+# as above; hollow marks are single tasks.
 
 # %% name="methods" tags=["hide-input"]
 real_findings.show_methods(chapter, "methods")
@@ -67,16 +70,16 @@ real_findings.show_methods(chapter, "methods")
 # %% [markdown]
 # ## AP at every block
 #
-# The question of AP's Figures 2, 4 and A1: where should the one prompt be? Asked on textures, which ImageNet has taught
-# already, and on traffic signs, which are far from it. Every block takes the best of three rates on validation.
+# AP's Figures 2, 4 and A1 ask which block should get the prompt. We ask it on textures, which are close to ImageNet,
+# and on traffic signs, which are far from it. For every block, validation chooses the best of three learning rates.
 
 # %% name="blocks" tags=["hide-input"]
 real_findings.show_blocks(chapter, "blocks")
 
 # %% [markdown]
-# ## Sixteen bits
+# ## bf16 instead of float32
 #
-# On a GPU the runs would be done in bf16. The same seeds in both precisions say what that does to an accuracy.
+# On a GPU these runs would use bf16. We ran the same seeds in both precisions to see how much that changes accuracy.
 
 # %% name="precisions" tags=["hide-input"]
 real_findings.show_precisions(chapter)
@@ -84,8 +87,8 @@ real_findings.show_precisions(chapter)
 # %% [markdown]
 # ## All runs
 #
-# Every method has three rates, the same multiples of its own rate in the quick profile, and takes the one with the
-# best validation accuracy for seed 0. The validation images are those of the lists; the test images choose nothing.
+# For every method we tried three learning rates, the same multiples of its own one in the quick profile. We kept the one
+# with the best validation accuracy at seed 0. Nothing is chosen on test images.
 
 # %% name="real" tags=["hide-input"]
 real.real_images(chapter)

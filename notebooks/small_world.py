@@ -13,11 +13,11 @@
 # %% [markdown]
 # # The small world: what the embedded backbones and tasks can show
 #
-# Everything in the quick profile happens in a small world of 24 x 24 pixels: backbones that this project pretrained
-# on drawn pictures ([](../backbones.md)), and eleven tasks, drawn or cut from real pictures ([](../data.md)), sorted
-# into VTAB's groups and a fine-grained one. This page says how good the backbones are and what the tasks ask of
-# them. A task on which the linear probe is as good as full fine-tuning cannot tell methods apart, and one that can
-# be learned from scratch does not need a backbone.
+# The quick profile works with images of 24 × 24 pixels. Its backbones were pre-trained by this project on drawings
+# ([](../backbones.md)). Its eleven *embedded tasks*, drawn or cut from real images ([](../data.md)), are sorted into VTAB's
+# groups and a fine-grained one. This page says how good the backbones are and what the tasks require. A task on which the
+# linear probe is as good as full fine-tuning cannot distinguish methods. A task that can be learned from scratch does not
+# need a backbone.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -47,12 +47,14 @@ page = chapter.page
 # %% [markdown]
 # ## How the backbones were trained
 #
-# Those whose names end in `leaves`, the chapters' "MAE" and "MoCo-v3", saw 60,000 drawn pictures of things before things;
-# all others saw the same 60,000 of one thing on a ground ([](../backbones.md) shows both). The masked autoencoders come
-# first: supervised training and MoCo-v3 hardly begin on such small transformers from a random start, so all start from
-# painted patches, the supervised ones to name 112 shapes, MoCo-v3 to tell pictures apart without a label, CLIP's to tell
-# which caption is whose ("a small striped red pentagon, above and left, on a green ground", with words left out). The
-# curves, from the logs beside the weights (`make pretrain NAME=…` trains a backbone again and writes its log anew):
+# The networks marked *leaves* (the "MAE" and "MoCo-v3" of the chapters) saw 60,000 drawings of many overlapping shapes. All
+# others saw 60,000 drawings of one shape on a background ([](../backbones.md) shows both).
+#
+# Supervised training and MoCo-v3 hardly make progress on such small transformers from random weights. Therefore every
+# transformer is first trained as a masked autoencoder. After that, the supervised ones learn to name 112 shapes, MoCo-v3 learns
+# to tell images apart without labels, and CLIP learns which caption belongs to which image ("a small striped red pentagon,
+# above and left, on a green ground", with words left out). The curves come from the logs stored with the weights
+# (`make pretrain NAME=…` trains a backbone again and replaces its log).
 
 # %% name="curves" tags=["hide-input"]
 logs = small_world.logs()
@@ -61,64 +63,64 @@ page.present(
     evidence="trend",
     cell="curves",
     how="From the logs of the pretraining runs, one run each.",
-    caption="Training losses by stage. Supervised: cross-entropy with two extra heads. The first stages of the supervised "
-    "micro ViT, of CLIP's and of the Swin painted plain pixels, whose loss is on another scale, and are left out. The loss "
-    "of leaves is of other pictures, and compares with no other.",
-    alt="Four panels of falling training losses: masked autoencoding, MoCo-v3, captions, and supervised training.",
+    caption="Training losses by stage. Supervised: cross-entropy with two extra heads. The first stage of the supervised "
+    "ViT-Micro, the CLIP network and the Swin is not shown, because its loss (on raw pixels) has another scale. Losses on "
+    "leaves cannot be compared with the others.",
+    alt=f"Training losses fall in all stages. First and last: {small_world.losses_told(logs)}",
 )
 
 # %% [markdown]
-# How much of the source a backbone knows: the share of 4,000 new pictures that its own head names right, and that a
-# linear probe on its frozen features names right (trained on 6,000 pictures). The self-supervised features know
-# far less of the 112 shapes in a linear way than the supervised ones: an hour on one CPU thread is no substitute for
-# ImageNet and days. What the chapters say of "MAE" and "MoCo-v3" is said of such backbones.
+# How much did a backbone learn about its source? The table gives the accuracy of its own head on 4,000 new images, and that
+# of a linear probe on its frozen features (trained on 6,000 images). Linear probes on the self-supervised features name far
+# fewer of the 112 shapes than on the supervised ones: an hour on one CPU thread does not replace ImageNet and days. All that
+# the chapters say about "MAE" and "MoCo-v3" is about these backbones.
 #
-# The last column but one is what weights that saw no labels are worth as a start: the whole network is fine-tuned with 1,000
-# labels of the pictures it learned from, and so is a random start. A network that is to speak for MAE or MoCo-v3 should be
-# ten points above that start, and its linear probe at five times chance; both were fixed before any task was looked at.
-# The batches of the fine-tuning were not: those of 128, tried first, are too few steps for either start, and left the
-# masked autoencoder of `leaves` short of the ten points.
-# After as many epochs as the other masked autoencoders of `leaves` the nano was short of the ten points too (its first log is
-# in the repository's history), so it was trained again for three times as many. The two whose names end in `mae` alone are a
-# start for the supervised ones of their size, and no chapter tunes them.
+# The last column but one measures the unlabelled pre-training: accuracy after fine-tuning the whole network on 1,000 labelled
+# source images, next to the same from a random initialisation. We asked two things of a network that represents MAE or
+# MoCo-v3: ten points above the random initialisation, and a linear probe at five times chance. Both thresholds were fixed
+# before we looked at any task.
+#
+# Two choices were not. Fine-tuning with batches of 128, tried first, has too few steps and left the MAE network (leaves)
+# short of the ten points, so we use smaller batches. The ViT-Nano was short of them too after as many epochs as the others
+# (its first log is in the repository's history), so we trained it three times as long. The two networks with plain "MAE" in
+# their name only initialise the supervised ones of their size; no chapter uses them.
 
 # %% name="backbones" tags=["hide-input"]
 page.present(
     small_world.backbones_table(logs),
     evidence="trend",
     cell="backbones",
-    how=f"From the logs beside the weights. {small_world.bars(logs)}",
-    caption="The embedded backbones on 4,000 held-out pictures of their source; chance is 0.9 %.",
+    how=f"From the logs stored with the weights. {small_world.bars(logs)}",
+    caption="The embedded backbones on 4,000 held-out images of their source; chance is 0.9 %.",
 )
 
 # %% [markdown]
 # ## What the tasks ask
 #
-# Linear probe, full fine-tuning, and the same network trained from a random start. Linear probe and random start have
-# the best of three learning rates on validation; so has full fine-tuning on the benchmark's tasks, and the recipe's
-# rate on the others. The distance between the first two is what fine-tuning methods can win; the distance to the
-# third is what pretraining gives.
+# Linear probe, full fine-tuning, and the same network trained from scratch. The gap between the first two is what tuning
+# methods can win; the gap to the third is what pre-training is worth. Linear probe and training from scratch use the best of
+# three learning rates on validation. So does full fine-tuning on the benchmark's tasks; on the others it uses the recipe's
+# learning rate.
 #
-# How hard the drawn tasks are, how MoCo-v3 was trained, and which tasks serve which experiment was decided after a look
-# at first runs, their test accuracies among them. No method was preferred by that look, but the tasks are not blind.
+# We decided how hard the drawn tasks are, how MoCo-v3 was trained, and which tasks serve which experiment after looking at
+# first runs, including test accuracies. That favoured no method, but the tasks are not blind.
 
 # %% name="tasks" tags=["hide-input"]
 frame = chapter.rows(
     "tasks", "benchmark", variants=["Linear probe", "Full fine-tuning", "From scratch"]
 )
 frame = frame.drop_duplicates(["variant", "task", "seed"])
-caption = "Test accuracy in %, mean and standard deviation over the seeds that there are."
+caption = "Test accuracy in %, mean ± standard deviation over seeds."
 chapter.present(small_world.tasks_table, frame, caption, cell="tasks")
-caption = "The same, to compare: what pretraining gives, and what fine-tuning can add."
-alt = "For each task three marks on a line from 0 to 100 percent: from scratch, linear probe and full fine-tuning, "
-alt += "beside chance."
+caption = "The same as a figure: what pre-training gives, and what fine-tuning can add."
+alt = f"Test accuracy in % by task. {small_world.tasks_told(frame)}"
 chapter.present(small_world.tasks_figure, frame, caption, alt, cell="tasks")
 
 # %% [markdown]
 # ## Between the methods
 #
-# How far apart the methods of the benchmark are on each task, beside the spread of the seeds. Where the range over
-# methods is not much wider than that of the seeds, the task says little about methods.
+# How far apart are the methods of the benchmark on each task, compared with the spread of seeds? If the range over methods
+# is not much wider than that of seeds, the task says little about methods.
 
 # %% name="separation" tags=["hide-input"]
 bench = chapter.rows("benchmark")
@@ -130,7 +132,7 @@ chapter.show_left_out()
 # %% [markdown]
 # ## Try it
 #
-# Change the task: `"letters"`, `"texture"` and `"digits"` are others. `images=None` takes all 800 images.
+# Change the task, for example to `"letters"`, `"texture"` or `"digits"`. `images=None` uses all 800 images.
 # {ref}`What this call does <try-it>`.
 
 # %% name="try-it"

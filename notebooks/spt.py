@@ -13,22 +13,23 @@
 # %% [markdown]
 # # SPT: prompts that start as the task's own tokens
 #
-# *Revisiting the Power of Prompt for Visual Tuning* {cite}`spt` keeps VPT {cite}`jia2022visual` as it is and changes where
-# the prompts start. VPT draws them from a uniform distribution. **Self-prompt tuning** (SPT) runs training images of the task through the frozen network. The prompts
-# of block $i$ start as patch tokens that enter block $i$:
+# *Revisiting the Power of Prompt for Visual Tuning* {cite}`spt` changes only the initialisation of VPT
+# {cite}`jia2022visual`. VPT draws its initial prompts from a uniform distribution. **Self-prompt tuning** (SPT) passes
+# training images of the task through the frozen network and initialises the prompts of block $i$ with patch tokens that
+# enter block $i$:
 #
 # $$ P_{i-1} \leftarrow C_{i-1} \subset \{ e^{j}_{i-1} \}, \qquad i = 1, \dots, L. $$
 #
-# The prototypes $C$ are cluster centres, pooled tokens or, what the paper uses after its ablation, tokens drawn at
-# random.
+# The prototypes $C$ are cluster centres, pooled tokens, or randomly sampled tokens. After its ablation, the paper uses
+# random ones.
 #
-# Starts, lengths, sizes and amounts of data are on [](spt_starts.ipynb), how long the starts take is on
-# [](cost_papers.ipynb), and the drawings, {ref}`Figure 1 <spt.figure-1>` and {ref}`Figure S2 <spt.figure-s2>`, on
-# [](methods_spt.ipynb). What follows from the printed cells is `derived`; accuracies come from small networks
-# (`trend`). [The glossary](../glossary.md) says what these words allow.
+# Ablations of initialisation, length, size and amount of data are on [](spt_starts.ipynb). The time that initialisation
+# takes is on [](cost_papers.ipynb), the drawings, {ref}`Figure 1 <spt.figure-1>` and
+# {ref}`Figure S2 <spt.figure-s2>`, are on [](methods_spt.ipynb). What follows from printed cells is `derived`; accuracies
+# come from small networks (`trend`). [The glossary](../glossary.md) explains these words.
 #
-# As in the paper, backbones of masked autoencoding (MAE) give the head the mean of the patches, since their class
-# token was never trained; the others give it the class token.
+# As in the paper, the head reads the mean of the patches on masked autoencoders (MAE), whose class token was never
+# trained, and the class token on all other backbones.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -65,17 +66,21 @@ VIT_B = "Needs ViT-B/16 of the paper's pre-trainings and its data sets."
 # %% [markdown]
 # ## How the runs were made
 #
-# Each run fits one method to one task with one seed and leaves a record; the table below is read off these records,
-# and [](../recipes.md) has every field and its source. Every method has the same budget for its learning rate: three
-# rates a cell, 0.2, 1 and 5 times the recipe's, judged on the validation images with seed 0; the best is kept for all
-# seeds. In the paper profile what was chosen on the 200 validation images is trained again on all 1,000 images of a
-# task of VTAB-1k, as Table S1 has it. A linear probe's rate is its head's; frozen prompts have none. Ablations take
-# the rate of the main runs: other starts that of SPT-Deep, the uniform start that of VPT-Deep, other lengths and
-# amounts of data that of the same method at the usual ones, and other sizes of the backbone that of the middle size.
+# Each run trains one method on one task with one seed. The table below is read from the records of these runs;
+# [](../recipes.md) has every field and its source. Every method has the same search budget: three learning rates per cell,
+# 0.2, 1 and 5 times the recipe's. The best one on the validation images at seed 0 is used for all seeds. In the paper
+# profile the final model is trained on all 1,000 images of a VTAB-1k task, as in Table S1. Ablations reuse learning rates:
 #
-# **What to keep in mind.** 200 validation images have a standard error of up to 3.5 points, so a search decides
-# little between near rates; a single seed decides nothing. The quick profile's backbones are small and saw drawn
-# pictures. The number of seeds stands below each table and figure.
+# | ablation | learning rate of |
+# |---|---|
+# | other initialisations | SPT-Deep |
+# | uniform initialisation | VPT-Deep |
+# | other prompt lengths, other amounts of data | the same method at the usual setting |
+# | other backbone sizes | the middle size |
+#
+# **What to keep in mind.** With 200 validation images the standard error is up to 3.5 points, so the search hardly
+# distinguishes neighbouring learning rates, and a single seed decides nothing. Our backbones are small and were trained on
+# drawings. The number of seeds is given below each table and figure.
 
 # %% name="recipe" tags=["hide-input"]
 tokens = " and ".join(map(str, chapter.scope.prompts.values()))
@@ -83,8 +88,10 @@ more = [("prompts, deep and shallow", tokens, "20 and 100")]
 chapter.show_recipe(chapter.rows("benchmark", "pretraining"), more)
 
 # %% [markdown]
-# The rates that the search took say how far a start can matter: Adam moves an entry by up to about the rate in each
-# step. Where a rate is as large as the tokens themselves, a few steps can undo any start.
+# (spt-rates)=
+# The chosen learning rates tell how much the initialisation can matter. Adam changes each entry by at most roughly the
+# learning rate per step. If the learning rate is as large as the tokens themselves, a few steps can undo any
+# initialisation.
 
 # %% name="rates" tags=["hide-input"]
 chapter.show_rates(chapter.rows("benchmark", "pretraining", variants=spt.PAIR))
@@ -93,22 +100,22 @@ chapter.show_rates(chapter.rows("benchmark", "pretraining", variants=spt.PAIR))
 # (spt.figure-2)=
 # ## Figure 2: Mutual information of prompts and patches
 #
-# Before it proposes anything, the paper watches VPT under MAE. It reads the sigmoid of all products of prompts and
-# patches as a joint distribution, and takes the normalised mutual information (Eq. 7-8):
+# Before it proposes SPT, the paper analyses VPT with an MAE backbone. It treats the sigmoids of all products of prompts and
+# patches as a joint distribution and computes the normalised mutual information (Eq. 7 and 8):
 #
 # $$ \pi_{kj} = \frac{\sigma(p_k \cdot e_j)}{\sum_{k,j} \sigma(p_k \cdot e_j)}, \qquad
 #    \mathrm{NMI} = \frac{2\, I(P; E)}{H(P) + H(E)}. $$
 #
-# VPT's curves rise, and SPT's start high. One property of the measure should be known before reading either. A prompt
-# of zeros makes $\pi$ constant, and then $I = 0$: the least value there is. VPT's prompts start small, so the curve
-# can hardly do anything but rise as they grow; tokens of the network have larger norms, so prompts that are tokens start
-# above. The measure answers to the norm of the prompts as well as to what they hold.
+# VPT's curves rise, and SPT's start high. Before you read them, note one property of this measure. If all prompts are
+# zero, $\pi$ is constant and $I = 0$, the lowest possible value. VPT's prompts start small, so its curve must rise as they
+# grow. Tokens of the network are longer, so prompts that are tokens start higher. The measure depends on the length of the
+# prompts as well as on their content.
 
 
 # %% name="spt.figure-2" tags=["hide-input"]
 watched = chapter.measured("spt.figure-2", insights.prompts_and_patches)
-caption = "NMI of prompts and patches by epoch, MAE: mean and range of the seeds."
-alt = "Curves of NMI over epochs for VPT-Deep and SPT-Deep, one panel a task."
+caption = "NMI of prompts and patches by epoch, MAE: mean and range over seeds, logarithmic axis."
+alt = f"NMI by epoch, first and last. {spt.nmi_told(spt.nmi(watched))}" if len(watched) else None
 curves = lambda rows: spt.nmi_figure(spt.nmi(rows))
 chapter.show("spt.figure-2", curves, watched, caption, alt)
 spt.judge_nmi(chapter, watched)
@@ -119,17 +126,17 @@ chapter.end(
 )
 
 # %% [markdown]
-# Both claims can hold and still say nothing about accuracy, which the next table measures: a high NMI at the start is
-# what the method puts there. And where validation picks a small rate for VPT (see the table of rates), its prompts
-# hardly move and neither does its curve.
+# Both claims can hold without saying anything about accuracy, which the next table measures: the method itself puts the
+# high NMI there. And where validation chose a small learning rate for VPT (see {ref}`the learning rates <spt-rates>`), its
+# prompts hardly move and neither does its curve.
 
 # %% [markdown]
 # (spt.table-2)=
 # ## Table 2: Self-supervised backbones
 #
-# The paper's main result: SPT-Deep has the best mean of every group of tasks under MAE and MoCo-v3, above full
-# fine-tuning too, and its lead over VPT and Gate-VPT {cite}`yoo2023` is largest under MAE. A printed method that is
-# missing below was left out for its cost.
+# This is the paper's main result. With MAE and MoCo-v3, SPT-Deep has the best mean in every group of tasks, even above full
+# fine-tuning. Its lead over VPT and Gate-VPT {cite}`yoo2023` is largest with MAE. We left out the printed methods that were
+# too expensive to run.
 
 # %% name="spt.table-2" tags=["hide-input"]
 COLUMNS = [
@@ -165,21 +172,21 @@ page.printed("spt.table-2", "Table 2 as printed")
 chapter.end("spt.table-2", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give a file.")
 
 # %% [markdown]
-# **Why the lead may be missing here.** Beside the reasons at the head of this page, two more are possible.
+# **Why the lead may be missing here.** The top of this page has three possible reasons. Here are two more.
 #
-# * *There may be less to gain.* The twelve blocks of a network that saw a million photographs may differ more from each
-#   other than the eight of ours, trained on drawings.
-# * *The epoch.* We report the last one; the paper does not say which one it reports.
+# * *There may be less to gain.* The twelve blocks of a network trained on a million photographs may differ more from each
+#   other than our eight blocks, trained on drawings.
+# * *The epoch.* We report the last epoch; the paper does not say which one it reports.
 #
-# {ref}`Table 4 <spt.table-4>` shows the start by itself: there the prompts stay as they began.
+# {ref}`Table 4 <spt.table-4>` isolates the initialisation: there the prompts stay as they were initialised.
 
 # %% [markdown]
 # (spt.table-3)=
 # ## Table 3: FGVC against other methods, supervised
 #
-# With supervised pre-training on ImageNet-21k, SPT-Deep has the best mean over five fine-grained sets, with fewer
-# trained parameters than most. Here one task, of many close classes, stands for the five. The prompts'
-# parameters are counted on [](cost_papers.ipynb).
+# With supervised pre-training on ImageNet-21k, SPT-Deep has the best mean over five fine-grained data sets, with fewer
+# trained parameters than most methods. We use one task with many similar classes in place of the five. The parameters are
+# counted on [](cost_papers.ipynb).
 
 # %% name="spt.table-3" tags=["hide-input"]
 LISTED = [
@@ -201,15 +208,15 @@ about = {"on": "fine", "parts": ["supervised"]}
 for slug, rival in rivals.items():
     chapter.judge(f"spt.table-3.deep-over-{slug}", frame, "SPT-Deep", rival, **about)
 page.printed("spt.table-3", "Table 3 as printed")
-chapter.end("spt.table-3", "Needs ViT-B/16 of ImageNet-21k and the five FGVC sets.")
+chapter.end("spt.table-3", "Needs ViT-B/16 of ImageNet-21k and the five FGVC data sets.")
 
 # %% [markdown]
 # (spt.table-s1)=
 # ## Table S1: Data sets
 #
-# Classes and split sizes of the 24 tasks. Nothing is run. Beside them are the tasks that stand for them in the quick
-# profile; each has 800 training and 200 validation images unless said. The paper's final runs of VTAB-1k have both, and
-# so have those of the paper profile here; the quick profile's have the 800.
+# Classes and split sizes of the paper's 24 tasks, and of the tasks that take their place in the quick profile. These have
+# 800 training and 200 validation images. The paper's final runs on VTAB-1k train on both, and so does our paper profile;
+# the quick profile trains on the 800.
 
 # %% name="spt.table-s1" tags=["hide-input"]
 parts = ("benchmark", "pretraining", "four", "ablation", "amount")
@@ -226,8 +233,8 @@ page.show(
     "spt.table-s1",
     table,
     evidence="derived",
-    how="From the description of the embedded tasks.",
-    caption="The embedded tasks that stand for the paper's in the quick profile.",
+    how="From data_manifests/tasks.yaml.",
+    caption="The embedded tasks that take the place of the paper's in the quick profile.",
 )
 off, starred = spt.val_shares_off()
 page.judge(
@@ -239,23 +246,24 @@ page.printed("spt.table-s1", "Table S1 as printed")
 # (spt.figure-s4)=
 # ## Figure S4: Similarity of prompts and patches by layer
 #
-# The paper compares prompts with patches by centred kernel alignment (CKA, {cite}`kornblith2019`): SPT's prompts are
-# most similar to the patches of their own layer, VPT's under self-supervised pre-training often to those of others.
+# The paper compares prompts with patches by centred kernel alignment (CKA, {cite}`kornblith2019`). SPT's prompts are most
+# similar to the patches of their own layer. VPT's, after self-supervised pre-training, are often more similar to those of
+# other layers.
 #
-# CKA needs as many samples on both sides, and there are fewer prompts than patches; the paper does not say what it
-# takes as samples. **Our reading**: the channels. Prompts are then $N_p$ features and patches $N_e$ features of the
-# same $D$ samples, image by image, and the mean over images is shown. We count the layers whose most similar patches
-# are those that enter the same block.
+# CKA needs equally many samples on both sides, but there are fewer prompts than patches, and the paper does not say what
+# its samples are. **Our reading**: the channels. Prompts are then $N_p$ features and patches $N_e$ features of the same
+# $D$ samples; we compute CKA for each image and average. We count the layers whose most similar patches are those that
+# enter the same block.
 
 
 # %% name="spt.figure-s4" tags=["hide-input"]
 compared = chapter.measured("spt.figure-s4", insights.prompts_and_patches)
-caption = "CKA of prompts and patches after the last epoch, mean over tasks and seeds. Dots: the most similar layer "
-caption += "of each row; on the diagonal it is the prompts' own."
-alt = "Matrices of CKA, prompts by block against patches by block, by method and pre-training."
+caption = "CKA of prompts and patches after the last epoch, mean over tasks and seeds. A dot marks the most similar layer of "
+caption += "each row; on the diagonal, that is the prompts' own layer."
+alt = f"CKA of the prompts of each block with the patches of each block. {spt.own_layer_told(compared)}" if len(compared) else None
 matrices = lambda rows: spt.cka_figure(chapter, rows)
 chapter.show("spt.figure-s4", matrices, compared, caption, alt)
-caption = "Share of layers whose most similar patches are of their own layer."
+caption = "Share of layers whose prompts are most similar to the patches of their own layer."
 chapter.show("spt.figure-s4", spt.own_layer_table, compared, caption)
 spt.judge_cka(chapter, compared)
 chapter.end(
@@ -263,17 +271,17 @@ chapter.end(
 )
 
 # %% [markdown]
-# Taken before the first step, SPT's prompts *are* tokens of their layer, so that this measure too starts in its
-# favour; after training at a large rate little of that need be left. Neighbouring blocks of a residual network carry
-# nearly the same tokens, which moves a maximum by one row without much meaning.
+# Before the first step, SPT's prompts *are* tokens of their layer, so this measure also starts in its favour. After
+# training with a large learning rate, little of that may be left. Neighbouring blocks of a residual network carry nearly
+# the same tokens, so a maximum that is off by one block means little.
 
 # %% [markdown]
 # (spt.table-s3)=
 # ## Table S3: Task by task, three pre-trainings
 #
-# Full fine-tuning, SPT-Shallow and SPT-Deep on each VTAB-1k task; here those that were run. With supervised
-# pre-training SPT-Deep is above full fine-tuning on every printed task. The means of the groups in Tables 2 and S4 can
-# be computed again from these cells.
+# Full fine-tuning, SPT-Shallow and SPT-Deep on each VTAB-1k task; ours on the tasks that we ran. With supervised
+# pre-training, the paper prints SPT-Deep above full fine-tuning on every task. These cells also allow us to recompute the
+# group means of Tables 2 and S4.
 
 # %% name="spt.table-s3" tags=["hide-input"]
 frame = chapter.rows(
@@ -284,17 +292,17 @@ frame = chapter.rows(
 )
 for part, name in PARTS.items():
     rows = frame[frame.backbone == chapter.scope.backbones.get(part)]
-    caption = f"Pre-training {name}: test accuracy in %, mean over seeds."
+    caption = f"{name[:1].upper()}{name[1:]} pre-training: test accuracy in %, mean over seeds."
     chapter.show("spt.table-s3", statistics.task_table, rows, caption)
 over_full = (
     "spt.table-s3.supervised-over-full",
     frame,
     "SPT-Deep",
     "Full fine-tuning",
-    "Without fine-grained.",
+    "Without fine-grained tasks.",
 )
 chapter.judge(*over_full, on="vtab", parts=["supervised"])
-note = "A task that several backbones have counts as one, with their mean."
+note = "A task with several backbones counts once, with their mean."
 chapter.judge("spt.table-s3.deep-over-shallow", frame, "SPT-Deep", "SPT-Shallow", note, on="vtab")
 off = spt.group_means_off()
 note = f"{off.size} means of printed cells."
@@ -306,9 +314,9 @@ chapter.end("spt.table-s3", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give
 # (spt.table-s4)=
 # ## Table S4: Groups of tasks against other methods, supervised
 #
-# Means over FGVC and VTAB-1k's groups. Of the methods that leave the backbone as it is, SPT-Deep has the best mean in
-# every column; of those that change it, LoRA, SSF and SNF are each above it in some of VTAB-1k's groups. Adapter,
-# LoRA, SSF and SNF are not part of this page's grid.
+# Means over FGVC and VTAB-1k's groups. Among the methods that do not change the backbone, SPT-Deep has the best mean in every
+# column. Among those that do, LoRA, SSF and SNF each beat it in some group of VTAB-1k. We did not run Adapter, LoRA, SSF
+# and SNF for this page.
 
 # %% name="spt.table-s4" tags=["hide-input"]
 frame = chapter.rows("benchmark", variants=LISTED, part="supervised")
@@ -325,9 +333,9 @@ page.printed("spt.table-s4", "Table S4 as printed")
 chapter.end("spt.table-s4", "Needs ViT-B/16 of ImageNet-21k, FGVC and VTAB-1k.")
 
 # %% [markdown]
-# ## Photographs beside drawn pictures
+# ## Photographs beside drawings
 #
-# The same comparisons through a published ViT-Tiny; [](real_images.ipynb) has all runs and how they were made.
+# The same comparisons with a published ViT-Tiny on photographs; [](real_images.ipynb) has all runs.
 
 # %% name="real" tags=["hide-input"]
 two_legs.show(chapter, "spt")
@@ -336,7 +344,7 @@ chapter.show_left_out()
 # %% [markdown]
 # ## Try it
 #
-# Change the number of prompts, or compare `"vpt-deep"`, whose prompts start at random. {ref}`What this call does
+# Change the number of prompts, or compare `"vpt-deep"`, whose prompts are initialised at random. {ref}`What this call does
 # <try-it>`.
 
 # %% name="try-it"

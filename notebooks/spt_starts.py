@@ -11,13 +11,13 @@
 # ---
 
 # %% [markdown]
-# # SPT: which start, and where it matters
+# # SPT: which initialisation, and where it matters
 #
-# The ablations of *Revisiting the Power of Prompt for Visual Tuning* {cite}`spt`: ways to draw the first prompts from
-# the task's own tokens, the level they come from, and what becomes of their lead with more prompts, larger networks
+# The ablations of *Revisiting the Power of Prompt for Visual Tuning* {cite}`spt`: ways to obtain initial prompts from the
+# task's own tokens, the level that these tokens come from, and how the gain changes with more prompts, larger networks
 # and more images. The method, its main tables and how the runs were made are on [](spt.ipynb).
 #
-# Accuracies come from small networks (`trend`); [the glossary](../glossary.md) says what that allows.
+# Accuracies come from small networks (`trend`; see [the glossary](../glossary.md)).
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -61,18 +61,19 @@ page = chapter.page
 # (spt.table-4)=
 # ## Table 4: Ways to sample the prompts, frozen and learned
 #
-# (a) With the prompts frozen and only the head trained, every start from tokens beats VPT's uniform one, and k-means
-# does best. (b) With the prompts trained, the text says that every start from tokens still beats
-# the uniform one. Only one block of printed cells is
-# left. It must be (a), for its baselines are far below VPT-Deep elsewhere in the paper; **the cells of (b) are lost**.
+# (a) With frozen prompts and only the head trained, every initialisation from tokens beats VPT's uniform one, and k-means is
+# best. (b) With trained prompts, according to the text, every initialisation from tokens still beats the uniform one. Only
+# one block of printed cells survives. It must be (a), because its baselines are far below VPT-Deep elsewhere in the paper;
+# **the cells of (b) are missing**.
 #
-# Learned, all starts from tokens share the rate that was searched for the random sample, which if anything favours
-# the random sample. The linear probe below the table is ours: it says whether frozen prompts help at all.
+# In our runs with learned prompts, all initialisations from tokens use the learning rate that was searched for the random
+# sample; if anything, that favours the random sample. We add a linear probe below the table, to show whether frozen
+# prompts help at all.
 
 # %% name="spt.table-4" tags=["hide-input"]
 frame = chapter.planned("spt.table-4")
-caption = f"SPT-Deep by the prompts' start, task {', '.join(frame.task.unique())}: test accuracy in %, mean ± standard "
-caption += "deviation over seeds."
+caption = f"SPT-Deep by initialisation of the prompts, on {', '.join(frame.task.unique())}: test accuracy in %, mean ± "
+caption += "standard deviation over seeds."
 starts = lambda rows: spt_starts.starts_table(chapter, rows)
 chapter.show("spt.table-4", starts, frame, caption)
 spt_starts.judge_starts(chapter, frame)
@@ -80,11 +81,10 @@ page.printed("spt.table-4", "Table 4 (a) as printed")
 chapter.end("spt.table-4", "CUB-200-2011 and Caltech-101 with ViT-B/16 of ImageNet-21k and of MAE.")
 
 # %% [markdown]
-# A frozen prompt is a fixed key and value beside every image's own. It can shift attention, but it cannot learn where
-# to. Uniform prompts are directions that the frozen keys and values were never fitted to; tokens are what they know.
-# Whether either helps shows in the distance to the linear probe, which has no prompts, more than in the distance of one
-# start to another. But that distance holds one of rates too: the probe's head has a searched rate, those beside frozen
-# prompts the recipe's.
+# A frozen prompt adds a fixed key and value to those of every image. It can shift attention but cannot learn where to.
+# The network never saw anything like uniform prompts in pre-training; tokens are its usual input. To see whether either
+# helps, compare with the linear probe, which has no prompts, rather than one initialisation with another. The comparison
+# is not quite fair: we tuned the head's learning rate for the linear probe but not for the frozen prompts.
 
 # %% name="probe" tags=["hide-input"]
 probes = chapter.rows("benchmark", "pretraining", variants=[spt_starts.PROBE])
@@ -99,12 +99,12 @@ chapter.present(table, probes[beside], caption, cell="probe")
 # (spt.figure-3)=
 # ## Figure 3: Share of the data, task of the prompts, length, size (MAE)
 #
-# Four ablations on CUB-200-2011 under MAE. (a) k-means over more images does better and takes far longer. (b) The
-# task's own images make the best prompts. (c) Length hardly matters to SPT and matters to VPT. (d) SPT stays ahead of
-# VPT as the backbone grows.
+# Four ablations on CUB-200-2011 with MAE. (a) k-means over more images gives better accuracy and takes far longer. (b) The
+# task's own images give the best prompts. (c) Prompt length hardly matters for SPT, but does for VPT. (d) SPT stays ahead
+# of VPT as the backbone grows.
 #
-# In (b) the paper trains the prompts on the task after starting them on another. **Here they stay frozen**, which
-# takes one cheap fit a cell: this shows the start alone, and a difference that training would close counts in full.
+# In (b) the paper initialises the prompts on another task and then trains them. **Here they stay frozen**, which needs only
+# one cheap run per cell. This isolates the initialisation but exaggerates its effect: training might close the gap.
 
 
 # %% name="spt.figure-3" tags=["hide-input"]
@@ -125,22 +125,22 @@ chapter.end(
 )
 
 # %% [markdown]
-# (a) The paper writes beside each point how long it took. These runs shared a machine with others, so their seconds
-# would mislead; [](cost_papers.ipynb) has the starts alone, timed in turns.
-# (b) Tasks drawn by one program share grounds and colours: their tokens are nearer to each other than those of birds
-# and cars. (c) One rate, searched at the usual length, serves all lengths. More prompts take more of a fixed
-# attention, so that a length far above the number of patches is another regime than the paper's 100 beside 196.
-# (d) Only the middle size had a search; the others use its rates. The smallest was pretrained for three times as
-# many epochs as the others, to know enough of its pictures ([](small_world.ipynb)).
+# (a) The paper prints the time next to each point. Our runs shared a machine, so their times would mislead;
+# [](cost_papers.ipynb) has the initialisation alone, timed in alternation. (b) Tasks drawn by one program share
+# backgrounds and colours, so their tokens are more alike than those of birds and cars. (c) All lengths use the learning
+# rate that was searched at the usual length. More prompts take a larger share of attention. Our longest prompts outnumber
+# the 36 patches, while the paper has at most 100 next to 196. (d) Only the middle size was searched; the others use its
+# learning rates. The smallest network was pre-trained for three times as many epochs, so that it learns enough
+# ([](small_world.ipynb)).
 
 # %% [markdown]
 # (spt.figure-4)=
 # ## Figure 4: Amount of training data
 #
-# On ImageNet-1K, the paper trains with a growing share of the images. With few, prompts win; with many, full
-# fine-tuning does. Supervised pre-training is the better choice when there is little data. Here a drawn task
-# gives a tenth of its usual training images up to twice as many; the axis shows which of these were run. A run has as
-# many epochs whatever the amount, so few images also mean few steps; the rate is the one searched at the usual amount.
+# On ImageNet-1K, the paper trains with an increasing share of the images. With few images prompts win, with many full
+# fine-tuning wins. With little data, supervised pre-training is the better choice. We use a drawn task with a tenth of its
+# usual training images up to twice as many. All runs have equally many epochs, so fewer images also mean fewer steps. The
+# learning rate is the one searched at the usual amount.
 
 
 # %% name="spt.figure-4" tags=["hide-input"]
@@ -153,7 +153,7 @@ for task in [name for name in amounts if name not in second][:1]:
     claim, parts = "spt.figure-4.supervised-better-with-few", ["supervised", "mae"]
     rows = chapter.answers(claim, rows, ["SPT-Deep"], first, parts)
     if len(rows) and set(rows.backbone) <= set(networks()):
-        why = "this project's two networks differ by what they were shown: the supervised one learned classes of such drawn shapes"
+        why = "our two networks were trained on different images: the supervised one learned classes of similar drawn shapes"
         page.not_judged(claim, why)
     elif len(rows):
         two = [
@@ -168,17 +168,16 @@ why = "ImageNet-1K, 1 % to all of its 1.28 million images, ViT-B/16 of two pre-t
 chapter.end("spt.figure-4", why)
 
 # %% [markdown]
-# The paper's largest amount has over a thousand images a class, the quick profile's a few dozen: where full fine-tuning
-# does not take over at the right end, the axis may simply be too short. The pre-training differs as well: the quick
-# profile's supervised backbones were taught classes of drawn shapes, which these tasks need more or less by their
-# nature.
+# The paper's largest amount has over a thousand images per class, ours a few dozen. Where full fine-tuning does not overtake
+# at the right end, our axis may simply be too short. Pre-training differs too: our supervised backbones learned classes of
+# drawn shapes, which these tasks need by their nature.
 
 # %% [markdown]
 # (spt.figure-s1)=
 # ## Figure S1: The ablations with supervised pre-training
 #
-# Figure 3 (b) to (d) again, with backbones that were taught classes. The paper sees the same three things. The same
-# reservations hold: in (a) the prompts stay frozen.
+# Figure 3 (b) to (d) again, with supervised backbones. The paper finds the same three results. The same reservations hold;
+# in (a) the prompts stay frozen.
 
 # %% name="spt.figure-s1" tags=["hide-input"]
 spt_starts.matrix_plot(chapter, "spt.figure-s1", "supervised", "a")
@@ -194,16 +193,16 @@ chapter.end("spt.figure-s1", "CUB-200-2011, all of FGVC for (a), with supervised
 # (spt.table-s2)=
 # ## Table S2: From which level the prompts start
 #
-# VPT's uniform start ("random" in the paper), tokens of one level for all blocks (those that enter the first block,
-# or those that leave the last), and SPT's tokens of the prompt's own level. The paper finds the prompt's own level
-# best, most so under MAE. A shallow prompt's own level is the first, so SPT-Shallow stands in both rows; the last
-# level was not run for it, and a column without runs is left out.
+# The paper compares VPT's uniform initialisation (its "random"), tokens of one level for all blocks (those that enter the
+# first block, or those that leave the last), and SPT's tokens of each prompt's own level. The own level is best, most
+# clearly with MAE. For a shallow prompt the own level is the first, so SPT-Shallow appears in both rows. We did not run the
+# last level for it.
 
 # %% name="spt.table-s2" tags=["hide-input"]
 frame = chapter.rows("spt-starts", variants=[*spt_starts.LEVELS], tasks="ablation")
 shallow = chapter.rows("benchmark", "pretraining", variants=spt_starts.SHALLOW, tasks="ablation")
 frame = pd.concat([frame, shallow[shallow.task.isin(frame.task)]])
-caption = f"Task {', '.join(frame.task.unique())} by the level that prompts start from: test accuracy in %, mean ± "
+caption = f"Level whose tokens initialise the prompts, on {', '.join(frame.task.unique())}: test accuracy in %, mean ± "
 caption += "standard deviation over seeds."
 levels = lambda rows: spt_starts.levels_table(chapter, rows)
 chapter.show("spt.table-s2", levels, frame, caption)
@@ -214,16 +213,16 @@ page.printed("spt.table-s2", "Table S2 as printed")
 chapter.end("spt.table-s2", "CUB-200-2011 with ViT-B/16 of ImageNet-21k and of MAE.")
 
 # %% [markdown]
-# Levels differ in norm as well as in content: the tokens of a residual stream grow from block to block. LayerNorm,
-# which comes first in every block, takes the norm out again, so a wrong level enters at the right scale; what is
-# left to differ is the direction.
+# Levels differ in length as well as in content: the tokens of a residual stream grow from block to block. But LayerNorm,
+# which comes first in every block, discards the length. Tokens of a wrong level therefore enter at the right scale and
+# differ only in direction.
 
 # %% [markdown]
 # (spt.figure-s3)=
 # ## Figure S3: Amount of training data on a second set
 #
-# Figure 4 again, on iNaturalist 2018 with its long tail of classes. Here a second drawn task stands for it where one
-# was run, with as many images of every class: **the long tail is not imitated**.
+# Figure 4 again, on iNaturalist 2018 with its long tail of classes. We use a second drawn task with equally many images per
+# class: **the long tail is not imitated**.
 
 # %% name="spt.figure-s3" tags=["hide-input"]
 for task in [name for name in amounts if name in second][:1]:
@@ -235,7 +234,7 @@ chapter.show_left_out()
 # %% [markdown]
 # ## Try it
 #
-# `start` may also be `"random"`, `"mean"`, `"max"` or `"uniform"`; `frozen=True` trains the head alone.
+# `start` can also be `"random"`, `"mean"`, `"max"` or `"uniform"`; `frozen=True` trains only the head.
 # {ref}`What this call does <try-it>`.
 
 # %% name="try-it"

@@ -13,12 +13,13 @@
 # %% [markdown]
 # # Why your number differs
 #
-# You ran a method, and a paper prints another accuracy. Which of the usual differences could explain it, and by how many
-# points? We took one protocol on photographs, changed one thing at a time, and ran both forms with the same seed.
+# You ran a method, and a paper prints a different accuracy. Which of the usual differences could explain it, and how many
+# points are they worth? We took one protocol on photographs, changed one thing at a time, and ran both versions with the
+# same seed.
 #
-# The baseline is that of [](real_images.ipynb): a published ViT-Tiny with its checkpoint's normalisation (0.5), pictures
-# squashed to 112 pixels, 800 training images (400 of the textures), ten epochs of Adam in batches of 32, standardised
-# features in front of the head, the last epoch, and the best of three learning rates on validation.
+# The baseline is that of [](real_images.ipynb): a published ViT-Tiny with its checkpoint's normalisation (0.5), images
+# resized to 112 × 112 pixels, 800 training images (400 for the textures), ten epochs of Adam with batches of 32,
+# standardised features before the head, the last epoch, and the best of three learning rates on validation.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -34,8 +35,8 @@ page = Page("why_different", read_parameters(Parameters, globals()))
 # %% [markdown]
 # ## What one change moves
 #
-# Read it from the top: the first rows are what to check first. A row whose interval includes 0, or that is below the row *another
-# seed*, cannot explain a gap of several points.
+# The first rows are what to check first. A change cannot explain a gap of several points if its interval includes 0, or if
+# it moves accuracy less than *another seed*.
 
 # %% name="moved" tags=["hide-input"]
 why_different.show(page)
@@ -43,19 +44,18 @@ why_different.show(page)
 # %% [markdown]
 # ## How to read the table
 #
-# - A number is the accuracy with the change minus that without it, in points of test accuracy, at the learning rate that was
-#   chosen for the baseline. A change that asks for another learning rate looks worse than it is.
-# - The interval is for other seeds. Where a factor has run with one seed only, the spread of the baseline's three seeds
-#   stands in for its own.
-# - *Another seed* is the mean distance between two seeds, regardless of which is higher. The rows on learning rates and on the search
-#   come from the searches of [](real_images.ipynb), with seed 0 and on five tasks; the other rows are on two at most, textures
-#   and Caltech-101, because their runs are the shortest.
-# - What is chosen on the test images can only gain; here it is at most the best of ten epochs, or of three rates.
-# - *Told from sources* is not measured: we read it in papers, in released code, or in what its users report.
-# - *Not run yet* has its command. Add `--seeds 0 1 2`, `--data-dir` and `--weights`, as on [](real_images.ipynb).
+# - A number is the test accuracy with the change minus that without it, in points, at the learning rate chosen for the
+#   baseline. A change that needs another learning rate therefore looks worse than it is.
+# - Intervals are over seeds. If a change was run with one seed only, we use the spread of the baseline's three seeds.
+# - *Another seed* is the mean distance between two seeds, in either direction. The rows on learning rates and on the search
+#   come from the searches of [](real_images.ipynb), with seed 0 on five tasks. All other rows are from at most two tasks,
+#   textures and Caltech-101, because their runs are the shortest.
+# - A choice made on the test images can only gain. Here it is the best of ten epochs, or of three learning rates.
+# - *From sources* is not measured: it is what papers, released code or its users report.
+# - *Not run yet* comes with its command. Add `--seeds 0 1 2`, `--data-dir` and `--weights`, as on [](real_images.ipynb).
 #
-# The network is small, and the two tasks are near to ImageNet. On a ViT-B/16, or far from ImageNet, a factor may move a
-# number by more or by less; which ones matter at all is what to take away.
+# The network is small, and the two tasks are close to ImageNet. On a ViT-B/16, or far from ImageNet, a change may be worth
+# more or less. The table shows which changes matter at all.
 #
 # [](../recipes.md) and [](../released-code.md) have all settings of each paper, [](../compare.md) the printed numbers.
 

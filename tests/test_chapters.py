@@ -151,7 +151,11 @@ def test_real_images_are_shown_where_records_are_kept(chapter, monkeypatch, stor
     stores[1].mkdir(parents=True)
     (stores[0] / "tune").rename(stores[1] / "tune")
     page = shown(monkeypatch, chapter)
-    assert "Linear probe" in page and "not VTAB-1k&#x27;s own" in page and "More of this" in page
+    assert (
+        "Linear probe" in page
+        and "not VTAB-1k&#x27;s own" in page
+        and "To run more of this" in page
+    )
     assert "position (800 training images, resize none)" in page and "VTAB-style" not in page
 
 
@@ -271,16 +275,16 @@ MIXED = {"SPT-Deep": {"x": [60, 45, 52]}, "VPT-Deep": {"x": [50, 50.5, 53]}}
 @pytest.mark.parametrize(
     ("drawn_runs", "photographs", "said"),
     [
-        (UP, UP, "both: agrees"),
-        (DOWN, DOWN, "both: differs"),
-        (UP, DOWN, "photographs: differs; embedded tasks: agrees"),
-        (UP, MIXED, "photographs: open; embedded tasks: agrees"),
-        (MIXED, UP, "photographs: agrees; embedded tasks: open"),
-        ({"VPT-Deep": UP["VPT-Deep"]}, UP, "photographs: agrees"),
+        (UP, UP, "both: seen here"),
+        (DOWN, DOWN, "both: not seen here"),
+        (UP, DOWN, "photographs: not seen here; embedded tasks: seen here"),
+        (UP, MIXED, "photographs: open; embedded tasks: seen here"),
+        (MIXED, UP, "photographs: seen here; embedded tasks: open"),
+        ({"VPT-Deep": UP["VPT-Deep"]}, UP, "photographs: seen here"),
         (  # one seed has no interval
             UP,
             {"SPT-Deep": {"x": [60]}, "VPT-Deep": {"x": [50]}},
-            "photographs: open; embedded tasks: agrees",
+            "photographs: open; embedded tasks: seen here",
         ),
     ],
 )
@@ -288,7 +292,7 @@ def test_two_legs_agree_differ_or_leave_it_open(monkeypatch, drawn_runs, photogr
     monkeypatch.setattr(real, "photographs", lambda: runs_of(photographs))
     (leg,) = two_legs.legs(SimpleNamespace(rows=lambda study, part: runs_of(drawn_runs)), ["spt"])
     assert (leg.better, leg.worse, leg.said) == ("SPT-Deep", "VPT-Deep", said)
-    assert two_legs.table([leg]).together.tolist() == [said]
+    assert two_legs.table([leg])["the paper's direction"].tolist() == [said]
     assert "inf" not in two_legs.told(leg.photographs)
     two_legs.figure([leg])
 
@@ -321,7 +325,6 @@ def test_a_claim_and_every_table_of_its_pair_say_the_same(stores, monkeypatch, r
     real_runs = {
         name: dict(zip(("dtd10", "gtsrb"), tests.values())) for name, tests in runs.items()
     }
-    words = {"seen here": "agrees", "not seen here": "differs", "open": "open"}
     for paper, (_, pairs) in two_legs.COMPARED.items():
         p = ChapterParameters()
         chapter = Chapter(Page("spt", p), p, ["benchmark"], [])
@@ -339,7 +342,7 @@ def test_a_claim_and_every_table_of_its_pair_say_the_same(stores, monkeypatch, r
             judge = lambda: chapter.judge(claim, drawn_runs, *pair, on="vtab")  # noqa: B023
             shown(monkeypatch, chapter, judge)
             verdict = chapter.page.claims[claim]["verdict"]
-            assert leg.said == f"photographs: {words[verdict]}"
+            assert leg.said == f"photographs: {verdict}"
 
 
 def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(monkeypatch, chapter):
@@ -372,18 +375,22 @@ def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(mon
     real_findings.show_methods(chapter, "methods")
     (figure, told), (accuracies, _), (leads, _) = shown
     rows = accuracies.merge(leads, on="method", validate="1:1").set_index("method")
+    beyond = "interval over tasks as well"
     # as the study lists them
     assert rows.index.tolist() == ["VP", "AP", "VPT-Deep", "E2VPT", "DA-VPT"]
-    assert rows.loc["AP", "over VPT-Deep, these tasks"] == "+5.0 [+4.3, +5.7]; above 0 on 3 of 3"
+    assert (
+        rows.loc["AP", "above VPT-Deep, on these tasks"]
+        == "+5.0 [+4.3, +5.7]; above 0 on 3 of 3 tasks"
+    )
     # squares of AP's seeds 2, 0 and 2/3, of VPT-Deep's the same, over six degrees of freedom each;
     # for other tasks mean of 10, 4 and 1, by hand: 4.303 * 4.583 / sqrt(3)
-    assert rows.loc["AP", "other tasks"] == "[-6.4, +16.4]"
-    assert rows["other tasks"].drop("AP").tolist() == ["–"] * 4 and rows.loc["VP", "gtsrb"] == "–"
+    assert rows.loc["AP", beyond] == "[-6.4, +16.4]"
+    assert rows[beyond].drop("AP").tolist() == ["–"] * 4 and rows.loc["VP", "gtsrb"] == "–"
     assert (
-        rows.loc["VP", "over VPT-Deep, these tasks"] == "–"
+        rows.loc["VP", "above VPT-Deep, on these tasks"] == "–"
         and rows.loc["VP", "ucmerced"] == "9.0 ± 0.0"
     )
-    assert "above VPT-Deep: AP and E2VPT; below: DA-VPT." in told["how"] and len(
+    assert "Above VPT-Deep: AP and E2VPT. Below it: DA-VPT." in told["caption"] and len(
         told["records"]
     ) == len(frame)
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == [
@@ -392,13 +399,16 @@ def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(mon
         "DA-VPT",
     ]
     marks = {line.get_label(): line.get_xdata() for line in figure.axes[0].lines}
-    assert [*marks["dtd10"]] == [10, 20] and [*marks["gtsrb"]] == [4, -10]  # seeds are paired
-    assert rows["rate: low · mid · high"].tolist() == [
-        "1 · 0 · 0",
-        "1 · 2 · 1",
-        "0 · 2 · 1",
-        "0 · 1 · 0",
-        "0 · 1 · 0",
+    assert [*marks["DTD (ten classes)"]] == [10, 20] and [*marks["GTSRB"]] == [
+        4,
+        -10,
+    ]  # seeds are paired
+    assert rows[real_findings.CHOSEN].tolist() == [
+        "1 / 0 / 0",
+        "1 / 2 / 1",
+        "0 / 2 / 1",
+        "0 / 1 / 0",
+        "0 / 1 / 0",
     ]
     assert statistics.names_of_fallen(frame) == []
     falls = runs_of({"AP": {"dtd10": [60, 31, 29]}, "VP": {"dtd10": [20, 20, 20]}})
@@ -438,7 +448,7 @@ def test_precisions_are_paired_at_one_rate(monkeypatch, chapter):
         and table.seeds.tolist() == [3]
         and len(more["records"]) == 6
     )
-    assert table["bf16 − float32: points"].item().startswith("+0.0 [-2.5, +2.5]")
+    assert table["bf16 − float32, points"].item().startswith("+0.0 [-2.5, +2.5]")
 
 
 def test_what_is_compared_is_a_variant_of_both_studies():
@@ -498,7 +508,7 @@ def test_ap_by_block_on_photographs_is_shown_where_every_block_is_kept(monkeypat
     ((figure, told),) = shown
     assert (
         len(figure.axes) == 1
-        and "dtd10: +9.0 (seeds: +8.0 to +10.0)" in told["how"]
+        and "DTD (ten classes) +9.0 (seeds +8.0 to +10.0)" in told["how"]
         and "3 seeds" in told["how"]
     )
     assert len(told["records"]) == 13 * 3
@@ -743,10 +753,11 @@ def test_a_network_without_labels_is_said_to_be_over_both_bars_one_or_none():
         )  # 5 / 112 = 0.0446
     }
     logs["labels"] = {"probe_accuracy": 0.9}
-    assert small_world.bars(logs) == "Over both bars: a; over one: b and c; over none: d."
+    told = "Above both thresholds: a; above one: b and c; above none: d."
+    assert small_world.bars(logs) == told
     logs, scope = small_world.logs(), grids.scope_of("quick").backbones
     said = small_world.bars(logs)  # this and the epochs are said in prose, too
-    assert said.startswith("Over both bars") and ";" not in said
+    assert said.startswith("Above both thresholds") and ";" not in said
     assert all(scope[part] in said for part in ("mae", "mocov3", "larger-mae", "smaller-mae"))
     nano, micro, mini = (
         logs[scope[part]]["recipe"]["mae_epochs"] for part in ("smaller-mae", "mae", "larger-mae")
@@ -796,7 +807,9 @@ def test_a_probe_stands_beside_the_starts_only_with_all_their_tasks(chapter):
         (spt_starts.PROBE, backbone, "letters", 1, 30.0),
     ]
     frame = pd.DataFrame(cells, columns=["variant", "backbone", "task", "seed", "test"])
-    shown = spt_starts.starts_table(chapter, frame).set_index("start")["supervised, frozen"]
+    shown = spt_starts.starts_table(chapter, frame).set_index("initialisation")[
+        "supervised, frozen"
+    ]
     assert shown["random sample"] == "50.0"
     assert spt_starts.probe_table(chapter, frame).supervised[0] == "–"
 

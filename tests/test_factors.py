@@ -90,7 +90,7 @@ def test_rows_are_sorted_by_size_and_what_is_told_comes_last():
     assert sizes == sorted(sizes, reverse=True) and "why" in rows[-1].entry
     table = why_different.table(rows)
     assert len(table) == len(factors.manifest()["factors"])
-    told = table[table["over"].str.startswith("told from sources")]
+    told = table[table["over"].str.startswith("from sources")]
     assert (told["VPT-Deep, points"] == why_different.NOT_MEASURED).all() and len(told) >= 2
     assert table.iloc[:, -1].str.contains("<a href=|^as above").all()
     assert "<" not in why_different.finding(rows)

@@ -324,6 +324,14 @@ def test_conditions_read_like_sentences():
     assert judging.condition(replace(equal, tolerance=0.015)) == "at most 0.015 from 0"
     assert judging.condition(replace(equal, published=2.83, tolerance=0.01)) == "2.83 ± 0.01"
     assert judging.condition(replace(SOME, direction="less", margin=0.11)) == "below 0.11"
+    counted = replace(equal, metric="number of printed means that are wrong")
+    assert judging.condition(counted) == "no exceptions"
+    one = {"estimate": 1.0, "low": 1.0, "high": 1.0}
+    assert judging.found_text(counted, one) == "1 exception"
+    points = replace(SOME, metric="accuracy of A minus B, MAE, points")
+    assert judging.condition(points) == "above 0 points"
+    three = {"estimate": 1.0, "low": -0.5, "high": 2.5}
+    assert judging.found_text(points, three) == "1 [-0.500, 2.50] points"
     assert (
         judging.sentence("mean Acc.") == "Mean Acc."
         and judging.sentence("iVPT wins") == "iVPT wins."

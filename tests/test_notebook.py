@@ -230,12 +230,12 @@ def test_a_mean_has_a_deviation_from_two_values_on():
     assert statistics.spread(np.array([60.0, 62.0, 64.0])) == "62.0 ± 2.0"
     # half of the best is no fall; below it is, whatever the mean over tasks
     assert statistics.spread([30.0, 60.0]) == "45.0 ± 21.2"
-    assert statistics.spread([20.0, 60.0, 64.0]) == "48.0 ± 24.3 (median 60.0; 1 of 3 fell)"
+    assert statistics.spread([20.0, 60.0, 64.0]) == "48.0 ± 24.3 (median 60.0; 1 of 3 collapsed)"
     rows = pd.DataFrame({"variant": "AP", "task": ["a", "b"] * 2, "seed": [0, 0, 1, 1]})
     rows = rows.assign(group="other", test=[90.0, 10.0, 90.0, 80.0])
     (line,) = statistics.group_table(rows).to_dict("records")
-    assert line["other"] == "67.5 ± 24.7 (median 67.5; 1 of 4 fell)"
-    assert statistics.task_table(rows).loc["AP", "b"] == "45.0 (median 45.0; 1 of 2 fell)"
+    assert line["other"] == "67.5 ± 24.7 (median 67.5; 1 of 4 collapsed)"
+    assert statistics.task_table(rows).loc["AP", "b"] == "45.0 (median 45.0; 1 of 2 collapsed)"
     assert statistics.names_of_fallen(rows) == ["AP on b, seed 0: 10.0 %"]
 
 

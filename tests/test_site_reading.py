@@ -545,8 +545,8 @@ def test_maps_are_leafed_through(whole, tab):
 
 
 def test_a_page_of_records_is_a_table_of_runs(whole, tab):
-    """Every run has a row that its id leads to, opens in full, and all are a file; what stands
-    elsewhere is linked."""
+    """Every run has a row that its id leads to, opens in full, and all are a file; the row of what
+    stands in full elsewhere leads there."""
     bundles = {
         page: json.loads(document(page).find(id="bundle").string)
         for page in sorted((whole / "records").glob("*.html"))
@@ -563,7 +563,8 @@ def test_a_page_of_records_is_a_table_of_runs(whole, tab):
     page = max(bundles, key=lambda page: len(full[page.name]))
     bundle, here = bundles[page], full[page.name]
     tab.goto(f"{page.as_uri()}#{here[-1]['id']}")
-    assert tab.locator("tbody tr").count() == len(here)
+    assert tab.locator("tbody tr").count() == len(bundle["records"])
+    assert tab.locator("tbody tr td > a").count() == len(bundle["records"]) - len(here)
     row = tab.locator("tr:target")
     assert (
         row.locator("button").inner_text() == here[-1]["id"]

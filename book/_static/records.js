@@ -8,22 +8,29 @@ document.addEventListener("DOMContentLoaded", () => {
     rate: (r) => r.settings.recipe && (r.settings.method === "linear-probe" ? r.settings.recipe.head_rate : r.settings.recipe.learning_rate),
     "val, %": (r) => r.kind === "tune" ? r.values.val : undefined, "test, %": (r) => r.kind === "tune" ? r.values.test : undefined,
     "what else differs": (r) => differing.filter((name) => others(r)[name] !== undefined).map((name) => `${name} ${others(r)[name]}`).join(", "),
-    code: (r) => r.current ? (r.carried ? "today's, carried " + r.carried : "today's") : "older", "other versions": (r) => r.other_versions, made: (r) => r.date, at: (r) => r.commit, seconds: (r) => r.seconds,
-    hardware: (r) => r.hardware.gpu || r.hardware.cpu,
+    code: (r) => r.page ? "" : r.current ? (r.carried ? "today's, carried " + r.carried : "today's") : "older", "other versions": (r) => r.other_versions, made: (r) => r.date, at: (r) => r.commit, seconds: (r) => r.seconds,
+    hardware: (r) => r.hardware && (r.hardware.gpu || r.hardware.cpu),
   };
   // What a run is beside its method, network and task: plain settings, and those of the method.
   const shown = ["method", "backbone", "task", "seed"];
   const others = ({settings}) => Object.fromEntries(Object.entries({...settings, ...settings.method_settings}).filter(
     ([name, value]) => !shown.includes(name) && value !== null && typeof value !== "object"));
-  const whole = bundle.records.filter((record) => record.kind), elsewhere = bundle.records.filter((record) => !record.kind);
-  const names = [...new Set(whole.flatMap((record) => Object.keys(others(record))))];
-  const differing = names.filter((name) => new Set(whole.map((record) => others(record)[name])).size > 1);
+  const full = bundle.records.filter((record) => record.kind);
+  // A record that stands in full on another page has a row here too, which leads there.
+  const whole = bundle.records.map((record) => {
+    if (record.kind) return record;
+    const [method, backbone, task, seed, test] = record.brief;
+    return {id: record.id, page: record.in, kind: test === null ? undefined : "tune", settings: {method, backbone, task, seed}, values: {test}};
+  });
+  const names = [...new Set(full.flatMap((record) => Object.keys(others(record))))];
+  const differing = names.filter((name) => new Set(full.map((record) => others(record)[name])).size > 1);
   const used = Object.entries(columns).filter(([, of]) => whole.some((record) => text(of(record)) !== ""));
   const rows = whole.map((record) => {
     const row = make("tr", {id: record.id});
     used.forEach(([name, of]) => {
       const value = of(record), cell = make("td", {className: typeof value === "number" ? "number" : text(value).length > 40 ? "wide" : ""});
       if (name !== "id") cell.append(text(value));
+      else if (record.page) cell.append(make("a", {href: `${record.page}#${record.id}`, textContent: record.id}));
       else {
         const button = make("button", {type: "button", textContent: record.id, ariaExpanded: "false"});
         button.addEventListener("click", () => {
@@ -43,16 +50,12 @@ document.addEventListener("DOMContentLoaded", () => {
     const head = make("tr", {}, ...used.map(([name]) => make("th", {scope: "col", textContent: name})));
     main.append(make("div", {className: "runs", tabIndex: 0}, make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows))));
   }
-  const links = elsewhere.map(({id, in: page}) => make("li", {id}, make("a", {href: `${page}#${id}`, textContent: id})));
-  const other = make("section", {}, make("h2", {textContent: "On other pages, which show them too"}), make("ul", {}, ...links));
-  if (links.length) main.append(other);
-  const asked = new URLSearchParams(location.search).get("runs")?.split(","), runs = [...rows, ...links];
+  const asked = new URLSearchParams(location.search).get("runs")?.split(",");
   if (asked) {  // by a cell of a table: its runs alone
-    runs.forEach((run) => { run.hidden = !asked.includes(run.id); });
-    other.hidden = links.every((link) => link.hidden);
-    const all = make("button", {type: "button", textContent: "Show all"}), mine = runs.filter((run) => !run.hidden).length;
-    const said = make("p", {}, `${mine} of ${runs.length} records, those behind the cell that led here. `, all);
-    all.addEventListener("click", () => { [other, ...runs].forEach((part) => { part.hidden = false; }); said.remove(); });
+    rows.forEach((run) => { run.hidden = !asked.includes(run.id); });
+    const all = make("button", {type: "button", textContent: "Show all"}), mine = rows.filter((run) => !run.hidden).length;
+    const said = make("p", {}, `${mine} of ${rows.length} records, those behind the cell that led here. `, all);
+    all.addEventListener("click", () => { rows.forEach((run) => { run.hidden = false; }); said.remove(); });
     main.querySelector("p:not(.vp-rehearsal)").after(said);
   }
   const file = URL.createObjectURL(new Blob([JSON.stringify(bundle, null, 1)], {type: "application/json"}));

@@ -12,7 +12,7 @@ import pandas as pd
 
 from visprompt import manifests, papers, paths
 from visprompt.measure.cost import count_flops
-from visprompt.methods import build_method
+from visprompt.methods import build_method, names
 from visprompt.methods.parameters import count_parameters
 from visprompt.models.backbones import Backbone, load_backbone
 from visprompt.papers.rounding import stands_for
@@ -23,7 +23,7 @@ from visprompt.training.decoders import Decoder, build_decoder
 # Table 17.
 TASKS = {
     "cifar-10": "a head of 10 classes",
-    "imagenet": "a head of 1000 classes",
+    "imagenet": "a head of 1,000 classes",
     "fgvc": "the mean head of FGVC's 5 tasks",
     "vtab": "the mean head of VTAB's 19 tasks",
     "all": "the heads of all 24 tasks",
@@ -250,6 +250,6 @@ def reading(entry: dict) -> str:
         return note or "Not a method of this package."
     settings = "".join(f", {name.replace('_', ' ')} {v}" for name, v in entry["settings"].items())
     head = TASKS[entry["tasks"]] if entry["head"] else "no head"
-    head = f"SETR-PUP of {entry['decoder']} classes" if "decoder" in entry else head
-    fitted = "; fitted, not stated" if entry.get("fitted") else ""
-    return f"{entry['slug']}{settings}; {head}{fitted}. {note}".strip()
+    head = f"SETR-PUP with {entry['decoder']} classes" if "decoder" in entry else head
+    fitted = "; fitted, because not stated" if entry.get("fitted") else ""
+    return f"{names()[entry['slug']]}{settings}; {head}{fitted}. {note}".strip()

@@ -69,16 +69,15 @@ def said(record: Record) -> str:
     """What the table of parts says, in a sentence each."""
     values = record.values
     ratio = values["bf16"]["whole"] / values["float32"]["whole"]
-    told = f"In bf16 the run takes {ratio:.2f} of the time of float32."
-    told += f" Its pictures were decoded before, once, in {values['bf16']['decode']:.1f} s."
+    told = f"bf16 takes {ratio:.2f} of the time of float32."
+    told += f" Decoding the images, once, took {values['bf16']['decode']:.1f} s."
     if profile := values["bf16"].get("profile"):
         told += (
-            f" In bf16 the GPU waits for {100 * profile['share the card waits']:.0f} % of an epoch."
+            f" In bf16 the GPU is idle for {100 * profile['share the card waits']:.0f} % of an "
+            f"epoch."
         )
     if beside := values.get("bf16, side by side"):
         best = max(beside, key=beside.get)
-        told += (
-            f" {best} processes on one GPU together do {beside[best] / beside['1']:.1f} times as"
-        )
+        told += f" {best} processes on one GPU do {beside[best] / beside['1']:.1f} times as"
         told += " many epochs per second as one."
     return told

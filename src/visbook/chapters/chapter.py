@@ -298,12 +298,11 @@ class Chapter:
         paper = self.paper
         rows = recipe_table.rows(used, paper)
         rows.append(
-            ("what chose the rates", self.searched(frame), "on val; see the page on recipes")
+            ("how the learning rates were chosen", self.searched(frame), "on validation images")
         )
         table = pd.DataFrame([*rows, *more], columns=["", "here", "in the paper, or its code"])
         how = (
-            f"Recipe {self.lab.bench.recipe}, read off the records of these runs, beside "
-            f"recipe {paper} and its sources."
+            "Left: read from the records of these runs. Right: the paper, its code, or our choice."
         )
         caption = "How the runs are made, here and in the paper."
         self.page.present(
@@ -327,10 +326,11 @@ class Chapter:
             )[0]
             whole += all(look(run) is not None for run in self.lab.trials(cell))
         if not whole:
-            return f"none: the recipe's own rate{told}"
+            return f"none: the recipe's own learning rate{told}"
         tries = self.lab.protocol.budget[self.lab.bench.search]
-        rest = "; the recipe's rate elsewhere" * (whole < len(cells))
-        return f"best of {tries} on val, seed 0, for {whole} of {len(cells)} cells{rest}{told}"
+        rest = "; the recipe's elsewhere" * (whole < len(cells))
+        of = f"best of {tries} on validation images, seed 0, for {whole} of {len(cells)} cells"
+        return f"{of}{rest}{told}"
 
     def show_rates(self, frame: pd.DataFrame) -> None:
         """The learning rates of some runs, by backbone, variant and task."""
@@ -344,7 +344,7 @@ class Chapter:
             self.page.present(
                 rates,
                 evidence=self.evidence([*frame.record])[0],
-                how="The rate of each record; the recipe's where its search is not whole.",
+                how="From the records; the recipe's own where not all of the search was run.",
                 records=[*frame.record],
                 caption="Learning rates of the prompts, by task.",
                 cell="rates",
@@ -522,9 +522,9 @@ class Chapter:
     def reach(self, claim: str, found: statistics.Gain) -> str:
         """What else is known of a gain: on other tasks, by more seeds; and which cells left its
         mean."""
-        told, (low, high) = "", found.elsewhere
+        told, (low, high) = "", found.beyond
         if found.tasks >= 5:
-            told = f"For other tasks as well the interval would be [{low:.3g}, {high:.3g}]. "
+            told = f"Over tasks as well: [{low:.3g}, {high:.3g}]. "
         margin = papers.claim(claim).margin or 0
         if found.here[1] <= margin <= found.here[2]:
             told += enough(found.effect, margin)

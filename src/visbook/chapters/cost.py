@@ -23,8 +23,9 @@ from . import card_costs
 NAMES = {**plots.NAMES, bench.PLAIN: "VPT-Deep, concatenated"}
 BLUE, ORANGE, GREY = plots.PALETTE["norm-tune"], plots.PALETTE["ap"], plots.PALETTE["linear-probe"]
 LINES = [BLUE, plots.PALETTE["vp"], "#009e73", "#cc79a7"]
-RATIOS = ["pair", "batch", "ratio", "range", "aim", "by operations"]
-COUNTS = [10, 20, 50, 100, 150, 200]  # prompts a block
+RATIOS = ["A / B", "batch", "ratio", "range", "by operations"]
+UNSEEN = ["model", "precision", "aim"]  # columns of the bench that the page leaves out
+COUNTS = [10, 20, 50, 100, 150, 200]  # prompts per block
 BATCH = 64  # images, of counted operations
 
 
@@ -82,16 +83,23 @@ class CostPage(Page):
         """The ratios that one machine measured, a table a model, and folded what they are made
         of."""
         shown = [r for r in self.of(machine) if r.settings["what"] != "methods"]
-        for model, part in bench_table.rows(shown).groupby("model", sort=False):
+        table = bench_table.rows(shown).rename(columns={"pair": "A / B"})
+        table = table.assign(**{"A / B": table["A / B"].map(compared_as)} if len(table) else {})
+        for model, part in table.groupby("model", sort=False):
             records = [r for r in shown if bench_table.model_of(r) == model]
             rounds = sorted({r.settings["repeats"] for r in records})
+            told = (
+                f"Median and range of {' or '.join(map(str, rounds))} rounds"
+                if rounds != [1]
+                else "One round"
+            )
             # what has no other side is in the folded table alone
-            compared = part[part["ratio"] != ""]
+            compared = part[part["ratio"] != ""].reset_index(drop=True)
             precisions = [name for name in part["precision"].unique() if name]
             columns = RATIOS if len(precisions) < 2 else [*RATIOS[:1], "precision", *RATIOS[1:]]
             rest = [
-                "pair",
-                *(name for name in part.columns if name not in (*columns, "model", "precision")),
+                "A / B",
+                *(name for name in part.columns if name not in (*columns, *UNSEEN)),
             ]
             self.present(
                 compared[
@@ -99,14 +107,13 @@ class CostPage(Page):
                 ],  # of a part of the bench
                 evidence="measured",
                 records=records,
-                caption=f"Bench of {model} on {machine}.",
-                how=f"Median and range of {' or '.join(map(str, rounds))} rounds, "
-                f"{' and '.join(precisions)}.",
+                caption=f"Time of A divided by time of B, {model} on {machine}.",
+                how=f"{told}, {' and '.join(precisions)}.",
             )
             part = part[rest].loc[:, (part[rest] != "").any()]
             if len(part.columns) > 1:
                 note = "<p>Parameters, operations and memory are counted, memory in float32.</p>"
-                self.folded(f"Seconds, parameters, operations and memory of {model}", part, note)
+                self.folded(f"Seconds, parameters, operations and memory, {model}", part, note)
 
     def show_whole_runs(self) -> None:
         """One run of VTAB's size on each GPU that ran one, by part, and its step in some ways."""
@@ -136,15 +143,13 @@ class CostPage(Page):
             fig,
             evidence="measured" if used else "derived",
             records=[bare, trimmed, *forms, *used],
-            caption="VPT-Deep in its two forms, by the number of prompts.",
-            how=f"Left: counted at {bench.BASE}, batch {BATCH}; the fast form's last block "
-            f"computes the class token alone. "
-            f"Right: ratio of step times in turns, median and range over rounds{on}.",
-            alt="Left: operations of the concatenated form rise steeply with the prompts, "
-            "those of keys and values hardly; at "
-            "64 images a batch they stay near the bare network. Right: the ratio of step "
-            "times at 10 to 100 prompts, by "
-            "model.",
+            caption="VPT-Deep with prompts as keys and values, or concatenated to the tokens: "
+            "operations (left) and ratio of step times (right), by number of prompts.",
+            how=f"Left: counted, {bench.BASE}, batch {BATCH}; the fast form's last block "
+            f"computes only the class token. "
+            f"Right: timed in alternation, median and range over rounds{on}.",
+            alt=f"Billions of multiply-adds per image from {COUNTS[0]} to {COUNTS[-1]} prompts: "
+            f"{growth_told(counted)}.",
         )
         if not used:
             self.not_timed("The step time by number of prompts", "OMP_NUM_THREADS=2 make bench")
@@ -174,19 +179,13 @@ class CostPage(Page):
             look = {"fmt": "o-", "ms": 4, "lw": 1.2, "capsize": 2, "color": LINES[number % 4]}
             ax.errorbar(x, y, [low, high], label=f"{size}, {kind}", **look)
             used += records
-        ax.plot(
-            list(bench.AIMS), list(bench.AIMS.values()), "x", color="black", label="aim at ViT-B"
-        )
         ax.axhline(1, color=GREY, ls="--", lw=1.2)
         ax.set(
-            xlabel="prompts a block",
-            ylabel="step time over the plain form",
+            xlabel="prompts per block",
+            ylabel="step time, fast form / plain form",
             ylim=(0, 1.1),
             xlim=(0, None),
-        )
-        ax.set_title(
-            "measured: keys and values over concatenated" if used else "not measured yet",
-            fontsize=10,
+            title="measured" if used else "not measured yet",
         )
         ax.legend(loc="lower left")
         return used
@@ -206,12 +205,12 @@ class CostPage(Page):
             records=[record],
             caption=f"Time for one task of {size}, on {machine}.",
             how=f"Computed from measured steps (median of {chosen['repeats']} rounds, "
-            f"batch {chosen['batch_size']}); "
-            "activations below the first trained block are cached, except in the concatenated "
+            f"batch {chosen['batch_size']}). "
+            "Activations below the first trained block are cached, except in the concatenated "
             "form.",
-            alt=f"Bars by method, from {NAMES[slow]} with {readable(seconds[slow])} down "
-            f"to {NAMES[quick]} with "
-            f"{readable(seconds[quick])}.",
+            alt=f"Time for one task by method, from {NAMES[slow]} with {readable(seconds[slow])} "
+            f"down to {NAMES[quick]} with {readable(seconds[quick])}: "
+            f"{', '.join(f'{NAMES[slug]} {readable(seconds[slug])}' for slug in order)}.",
         )
 
 
@@ -238,6 +237,31 @@ def growth() -> dict[str, list[Record]]:
     return {"concatenated": [bare, *plain], "keys and values": [trimmed, *fast]}
 
 
+def compared_as(label: str) -> str:
+    """The two things that a row of the bench compares, as "A / B"."""
+    label = label.replace("cached over not", "cached / not cached").replace(
+        "random start", "random"
+    )
+    return label.replace(", over ", " / ").replace(" over ", " / ")
+
+
+def growth_told(counted: dict[str, list[Record]]) -> str:
+    """The ends of the lines of `draw_counted` as text."""
+    return "; ".join(
+        f"{label} {found[1].values['macs'] / 1e9:.1f} to {found[-1].values['macs'] / 1e9:.1f}"
+        for label, found in counted.items()
+    )
+
+
+def memory_told(memory: dict[str, Record], order: list[str]) -> str:
+    """The memory and trained parameters of each method as text."""
+    return "; ".join(
+        f"{NAMES[slug]} {memory[slug].values['memory']['total'] / 2**30:.2f} with "
+        f"{memory[slug].values['parameters'] / 1e6:.3f} million trained"
+        for slug in order
+    )
+
+
 def draw_counted(ax: Axes, counted: dict[str, list[Record]]) -> None:
     """Operations by the number of prompts, a line a form."""
     for (label, records), color in zip(counted.items(), (ORANGE, BLUE), strict=True):
@@ -252,13 +276,17 @@ def draw_counted(ax: Axes, counted: dict[str, list[Record]]) -> None:
     bare = counted["concatenated"][0]
     ax.axhline(bare.values["macs"] / 1e9, color=GREY, ls="--", lw=1.2, label="bare network")
     ax.set(
-        xlabel="prompts a block", ylabel="forward GMACs an image", ylim=(0, None), title="counted"
+        xlabel="prompts per block",
+        ylabel="billion multiply-adds per image",
+        ylim=(0, None),
+        title="counted",
     )
     ax.legend(loc="lower right")
 
 
 def draw_memory(memory: dict[str, Record], order: list[str]) -> Figure:
-    """Bars of what a step must hold, and beside them the trained parameters."""
+    """Bars of what a step must hold, and beside them the trained parameters as dots on a
+    logarithmic axis."""
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 6.4), sharey=True, width_ratios=[3, 2])
     edge = [0.0] * len(order)
     for parts, color, label in (
@@ -276,25 +304,25 @@ def draw_memory(memory: dict[str, Record], order: list[str]) -> Figure:
         left.text(total, y, f" {total:.2f}", va="center", fontsize=8)
     left.legend(loc="upper right", fontsize=8)
     trained = [memory[slug].values["parameters"] / 1e6 for slug in order]
-    right.barh(
-        [NAMES[slug] for slug in order], [max(value, 1e-3) for value in trained], color=ORANGE
-    )
     for y, value in enumerate(trained):
+        right.plot([value] * bool(value), [y] * bool(value), "o", color=ORANGE, ms=6)
         right.text(
-            max(value, 1e-3),
+            1.4 * value or 0.012,
             y,
-            f" {value:.3f}" if value else " the head alone",
+            f" {value:.3g}" if value else "only the head",
             va="center",
             fontsize=8,
         )
-    right.set(xscale="log", xlim=(1e-3, 3e3), xlabel="trained, millions (no head)")
+    right.set(xscale="log", xlim=(0.01, 1e3), xlabel="trained, millions (without head)")
+    right.set_xticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
+    right.minorticks_off()
     for ax in (left, right):
         ax.grid(axis="y", visible=False)
     return fig
 
 
 def draw_times(seconds: dict[str, float], order: list[str]) -> Figure:
-    """Bars of the time of one task, a method a bar."""
+    """Bars of the time of one task, one per method."""
     unit, size = ("hours", 3600) if max(seconds.values()) > 7200 else ("minutes", 60)
     fig, ax = plt.subplots(figsize=(7, 5.6))
     ax.barh(

@@ -100,7 +100,7 @@ def timed_rows(record: Record) -> list[dict]:
     """iVPT over VPT in time and memory, printed and here."""
 
     def printed(what, column, digits):
-        over = {"iVPT over VPT, printed": f"{printed_ratio(column):.{digits}f}"}
+        over = {"iVPT / VPT, printed": f"{printed_ratio(column):.{digits}f}"}
         return {
             "what": what,
             **{f"{name}, printed": table_8().loc[name, column] for name in ("VPT", "iVPT")},
@@ -115,15 +115,15 @@ def timed_rows(record: Record) -> list[dict]:
         rows.append(
             {
                 **printed(what, column, 3),
-                "iVPT over VPT, here": here,
-                "range here": spread,
-                "of": step,
+                "iVPT / VPT, ours": here,
+                "our range": spread,
+                "ours is for": step,
             }
         )
     share = {
-        "iVPT over VPT, here": f"{memory_share(record):.4f}",
-        "range here": "counted",
-        "of": "training step",
+        "iVPT / VPT, ours": f"{memory_share(record):.4f}",
+        "our range": "counted",
+        "ours is for": "training step",
     }
     return [*rows, {**printed("memory, MB", "memory_mb", 4), **share}]
 
@@ -136,7 +136,7 @@ def judge_table_8(page: CostPage, record: Record) -> None:
             *interval([ratio - 1 for ratio in bench_table.ratios(record, timed)]),
             evidence="measured",
             records=[record],
-            note=f"{step.capitalize()} at {bench.BASE} with random weights. {where(record)}",
+            note=f"{step.capitalize()} of {bench.BASE} with random weights. {where(record)}",
         )
     page.judge(
         "ivpt.table-8.memory",
@@ -159,28 +159,28 @@ def start_shares() -> list[dict]:
             {
                 "strategy": strategy,
                 **{
-                    f"over mean pooling, {share}": f"{over[share]:,.2f}"
+                    f"time / mean pooling's, {share} of the images": f"{over[share]:,.2f}"
                     for share in ("10%", "100%")
                 },
-                "100 % of the images over 10 %": f"{own['100%'] / own['10%']:.1f}",
+                "time with 100 % / with 10 % of the images": f"{own['100%'] / own['10%']:.1f}",
             }
         )
     return rows
 
 
 def start_rows(record: Record) -> list[dict]:
-    """Seconds to start SPT-Deep's prompts; for the whole pool at the rate measured, where only a
-    part was seen."""
+    """Seconds to initialise SPT-Deep's prompts; for the whole pool extrapolated where only a part
+    was seen."""
     median = {name: statistics.median(times) for name, times in record.values["seconds"].items()}
     pool, images = record.settings["pool"], record.settings["images"]
     grown, whole = record.values["growth_mb"] / 1024, record.values["pool_mb"] / 1024
     column = f"{pool:,} images, s"
     drawn = f"{median['random from all']:.2f}"
-    memory = f"grows by {grown:.2f} GiB; all tokens are {whole:.1f} GiB"
+    memory = f"grows by {grown:.2f} GiB; all tokens together are {whole:.1f} GiB"
     rows = [
         {
-            "start": "random sample",
-            "images": f"drawn from {pool:,}",
+            "initialisation": "random sample",
+            "images": f"sampled from {pool:,}",
             "seconds": drawn,
             column: drawn,
             "memory": memory,
@@ -189,7 +189,7 @@ def start_rows(record: Record) -> list[dict]:
     for name, label in STARTS.items():
         of_all = f"{median[name] / images * pool:,.0f}{'' if images == pool else ' (extrapolated)'}"
         seen = {
-            "start": label,
+            "initialisation": label,
             "images": f"{images:,}",
             "seconds": f"{median[name]:.2f}",
             column: of_all,
@@ -208,10 +208,9 @@ def judge_starts(page: CostPage, record: Record) -> None:
     clustered = statistics.median((50 * once + mean) / mean for once, mean, _, _ in rounds)
     page.not_judged(
         "spt.table-1.k-means-over-mean",
-        f"50 iterations of this package's k-means take {clustered:.0f} times mean pooling "
-        f"({shown}), and the printed ones 55,330 "
-        "times: a ratio of one implementation, for images, iterations and hardware that "
-        "are not stated",
+        f"50 iterations of our k-means take {clustered:.0f} times as long as mean pooling "
+        f"({shown}), the paper's took 55,330 times as long. Such a ratio depends on the "
+        "implementation, and images, iterations and hardware are not stated",
     )
     for claim, ratios, note in (
         (
@@ -222,8 +221,8 @@ def judge_starts(page: CostPage, record: Record) -> None:
         (
             "random-over-mean",
             [drawn / mean - 1 for _, mean, _, drawn in rounds],
-            f"{shown}; only images with a drawn token are run, which sets sampling apart "
-            f"more with more images.",
+            f"{shown}; only images with a sampled token are run, so sampling gains more with "
+            f"more images.",
         ),
     ):
         page.judge(
@@ -263,10 +262,10 @@ def of_full(architecture: str, turns: Record | None, bytes_of: dict[str, int]) -
             {
                 "architecture": architecture,
                 "method": method,
-                "time of full, printed": f"{ratio['time_s_per_epoch']:.2f}",
-                "time of full, here": time_here,
-                "memory of full, printed": f"{ratio['memory_g']:.2f}",
-                "memory of full, counted": f"{bytes_of[method] / bytes_of['FULL-FINETUNE']:.2f}",
+                "time / full's, printed": f"{ratio['time_s_per_epoch']:.2f}",
+                "time / full's, ours": time_here,
+                "memory / full's, printed": f"{ratio['memory_g']:.2f}",
+                "memory / full's, counted": f"{bytes_of[method] / bytes_of['FULL-FINETUNE']:.2f}",
             }
         )
     return rows
@@ -309,21 +308,21 @@ def davpt_shares(page: CostPage) -> tuple[list[dict], list[Record]]:
         {
             "source": "DA-VPT, Section 4.3.1",
             "with": "all components",
-            "over VPT": f"{after / before:.3f}",
+            "time / VPT's": f"{after / before:.3f}",
         }
     ]
     pair, methods = page.best("da-vpt"), page.best("methods")
     if pair is not None:
         ratio = statistics.median(bench_table.ratios(pair))
-        here = {"source": f"here, {pair.settings['machine']}", "with": "DA-VPT, a training step"}
-        rows.append({**here, "over VPT": f"{ratio:.3f}"})
+        here = {"source": f"ours, {pair.settings['machine']}", "with": "DA-VPT, training step"}
+        rows.append({**here, "time / VPT's": f"{ratio:.3f}"})
     if methods is not None:
         ratio = median_ratio(methods, "da-vpt-plus", "vpt-deep", "seconds")
         here = {
-            "source": f"here, {methods.settings['machine']}",
-            "with": "DA-VPT+, a training step",
+            "source": f"ours, {methods.settings['machine']}",
+            "with": "DA-VPT+, training step",
         }
-        rows.append({**here, "over VPT": f"{ratio:.3f}"})
+        rows.append({**here, "time / VPT's": f"{ratio:.3f}"})
     return rows, [record for record in (pair, methods) if record is not None]
 
 
@@ -340,9 +339,19 @@ def told_counts(counts: pd.DataFrame) -> pd.DataFrame:
     return counts.assign(verdict=verdicts, paper=paper)
 
 
-def shown_number(value: float) -> str:
-    """A count with as many digits as any printed one has."""
-    return "–" if pd.isna(value) else f"{value:.6g}"
+def shown_number(value: float, printed: float = 0) -> str:
+    """A count with three digits, or as many as the printed one has."""
+    digits = max(3, len(f"{printed:.6g}".replace(".", "").lstrip("0")))
+    return "–" if pd.isna(value) else f"{value:.{digits}g}"
+
+
+def with_numbers(rows: pd.DataFrame) -> pd.DataFrame:
+    """Counts whose printed and computed numbers are text."""
+    both = list(zip(rows.printed, rows.computed, strict=True))
+    return rows.assign(
+        printed=[shown_number(printed, printed) for printed, _ in both],
+        computed=[shown_number(computed, printed) for printed, computed in both],
+    )
 
 
 def wrong_counts(told: pd.DataFrame) -> pd.DataFrame:
@@ -355,13 +364,10 @@ def wrong_counts(told: pd.DataFrame) -> pd.DataFrame:
         .reset_index()
     )
     rows = rows[["paper", "where", "method", "unit", "printed", "computed", "reading"]]
-    rows[["printed", "computed"]] = rows[["printed", "computed"]].map(shown_number)
-    return rows
+    return with_numbers(rows)
 
 
 def every_count(told: pd.DataFrame) -> pd.DataFrame:
     """All printed counts, for reading."""
-    whole = told.assign(
-        printed=told.printed.map(shown_number), computed=told.computed.map(shown_number)
-    )
+    whole = with_numbers(told)
     return whole[["paper", "where", "method", "unit", "printed", "computed", "verdict", "reading"]]

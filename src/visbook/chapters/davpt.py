@@ -28,6 +28,7 @@ SHOWN = {  # variant of studies.yaml -> method
 }
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#7f7f7f"
 POINTS = "test accuracy, %"
+AGAINST = ["VPT-Deep", "E2VPT", "Full fine-tuning"]  # of the figure of differences
 
 
 def prose() -> pd.Series:
@@ -83,7 +84,7 @@ def judge_highest(chapter: Chapter, rows: pd.DataFrame) -> None:
     """Judge whether DA-VPT+ is above the strongest of the other methods on fine-grained tasks."""
     means = rows[rows.variant != "DA-VPT+"].groupby("variant").test.mean().astype(float)
     if len(means) and len(over(rows, "DA-VPT+", strongest := means.idxmax())):
-        note = "The strongest of the methods shown."
+        note = "Compared with the strongest of the methods shown."
         chapter.judge("davpt.table-3.highest", rows, "DA-VPT+", strongest, note, on="fine")
 
 
@@ -93,7 +94,7 @@ def judge_most_tasks(chapter: Chapter, rows: pd.DataFrame) -> None:
     if len(both):
         wide = both.pivot_table(index="seed", columns=["variant", "task"], values="test")
         gain = wide["DA-VPT+"] - wide["VPT-Deep"]
-        note = f"{gain.shape[1]} tasks; the interval is over"
+        note = f"{gain.shape[1]} tasks; interval over"
         chapter.judge_values(
             "davpt.table-7.most-tasks", 100 * (gain > 0).mean(axis=1), [*both.record], note
         )
@@ -134,8 +135,8 @@ def added_up() -> pd.DataFrame:
                 groups + more,
             )
         )
-    columns = ["baseline", "FGVC, SPT Table S4", "gain printed", "DA-VPT+, FGVC"]
-    columns += ["VTAB-1k, SPT Table S4", "gain printed", "DA-VPT+, VTAB-1k"]
+    columns = ["baseline", "FGVC, SPT Table S4", "printed gain", "DA-VPT+, FGVC"]
+    columns += ["VTAB-1k, SPT Table S4", "printed gain", "DA-VPT+, VTAB-1k"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -149,8 +150,20 @@ def means_table(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
     return table.rename(columns={"on": "pre-training"}).reset_index(drop=True)
 
 
+def differences_told(shown: dict[str, pd.DataFrame]) -> str:
+    """The means of `differences_figure` as text."""
+    told = [
+        f"{PARTS[part]}, {name} tasks, DA-VPT+ minus {other}: {values.mean():+.1f}"
+        for part, rows in shown.items()
+        for name, some in (("fine-grained", fine), ("VTAB-like", vtab))
+        for other in AGAINST
+        if len(values := over(some(rows), "DA-VPT+", other))
+    ]
+    return f"{'; '.join(told)}."
+
+
 def differences_figure(shown: dict[str, pd.DataFrame]):
-    """DA-VPT+ minus three other methods, a panel a pre-training; `shown` is rows by part."""
+    """DA-VPT+ minus three other methods, one panel per pre-training; `shown` is rows by part."""
     fig, axes = plt.subplots(
         1, len(shown), figsize=(7, 3.2), sharex=True, sharey=True, squeeze=False
     )
@@ -159,10 +172,9 @@ def differences_figure(shown: dict[str, pd.DataFrame]):
             ("fine-grained", fine, ORANGE, -0.12),
             ("VTAB's groups", vtab, BLUE, 0.12),
         ):
-            against = ["VPT-Deep", "E2VPT", "Full fine-tuning"]
             dots(
                 ax,
-                {other: over(some(rows), "DA-VPT+", other) for other in against},
+                {other: over(some(rows), "DA-VPT+", other) for other in AGAINST},
                 color,
                 shift,
                 name,
@@ -196,7 +208,7 @@ def segmentation_shares() -> tuple[pd.DataFrame, list[float], str]:
     numbers = (20, 5, 10, 50, 100)
     counted = printed_counts("davpt.table-2", numbers[1:])
     rows = sorted(zip(numbers, counted, strict=True), key=lambda pair: pair[0])
-    columns = ["prompts a block", "trained, % of full fine-tuning", "printed"]
+    columns = ["prompts per block", "trained, % of full fine-tuning", "printed"]
     table = pd.DataFrame(
         [(n, f"{row['computed']:.2f}", f"{row['printed']:g}") for n, row in rows], columns=columns
     )
@@ -216,7 +228,9 @@ def fine_table(rows: pd.DataFrame) -> pd.DataFrame:
     table["trained here"] = [
         f"{rows[rows.variant == name].parameters.iloc[0]:,}" for name in table.method
     ]
-    table["trained, ViT-Base/16"] = [f"{own[name] / 1e6:.3f}M" for name in table.method]
+    table["trained, ViT-Base/16"] = [
+        f"{own[name] / 1e6:.3f} M" if own[name] else "0" for name in table.method
+    ]
     return table
 
 
@@ -235,8 +249,8 @@ def judge_even_more(chapter: Chapter, part: str, supervised: pd.DataFrame) -> No
     here, there = (table["DA-VPT+"] - table["VPT-Deep"] for table in by_variant)
     more = (here - there).dropna().unstack().dropna()
     note = (
-        f"{here.mean():.1f} points here, {there.mean():.1f} supervised; {more.shape[1]} "
-        f"tasks, {len(more)} seeds."
+        f"DA-VPT+ − VPT-Deep: {here.mean():+.1f} points here, {there.mean():+.1f} supervised; "
+        f"{more.shape[1]} tasks, {len(more)} seeds."
     )
     found = effects.of_table(more).interval
     used = [record for rows in sides for record in rows.record]

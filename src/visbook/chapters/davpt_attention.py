@@ -74,8 +74,7 @@ class Looks:
         return fig
 
     def numbers(self, shallow: int, deep: int) -> pd.DataFrame:
-        """Entropy, share of prompts and agreement of maps by method and seed, meaned over
-        images."""
+        """Entropy, share of prompts and agreement of maps by method and seed, mean over images."""
         rows = []
         for name, by_seed in self.attention.items():
             for seed, record in by_seed.items():
@@ -93,6 +92,14 @@ class Looks:
                     row["agreement, others"] = others.mean() if len(others) else np.nan
                     rows.append(row)
         return pd.DataFrame(rows).groupby(["method", "seed"]).mean()
+
+    def entropy_told(self, shallow: int, deep: int) -> str:
+        """The mean entropy of the class token's attention in both blocks, as text."""
+        means = self.numbers(shallow, deep).groupby("method", sort=False).mean()
+        return "Entropy in bits, shallow and deep: " + "; ".join(
+            f"{name} {row['entropy, shallow']:.2f} and {row['entropy, deep']:.2f}"
+            for name, row in means.iterrows()
+        ) + "."  # fmt: skip
 
     def guidance(self) -> pd.DataFrame:
         """What the prompts of the last block have to do with their classes, a row a method and
@@ -158,10 +165,10 @@ def guidance_table(guided: pd.DataFrame) -> pd.DataFrame:
         ["to_own", "to_other", "own_patches", "other_patches"]
     ].mean()
     table = {
-        "attention to own prompt, %": (100 * means.to_own).map("{:.2f}".format),
-        "to another, %": (100 * means.to_other).map("{:.2f}".format),
-        "similarity to own patches": means.own_patches.map("{:.3f}".format),
-        "to others'": means.other_patches.map("{:.3f}".format),
+        "attention to the prompt of its class, %": (100 * means.to_own).map("{:.2f}".format),
+        "to another prompt, %": (100 * means.to_other).map("{:.2f}".format),
+        "similarity to patches of own classes": means.own_patches.map("{:.3f}".format),
+        "to patches of other classes": means.other_patches.map("{:.3f}".format),
         "seeds": guided.groupby("method").size(),
     }
     return pd.DataFrame(table).reset_index()

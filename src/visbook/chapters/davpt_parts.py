@@ -9,6 +9,7 @@ from visprompt import records
 
 from ..pages import plots
 from ..studies import bench, bench_table, comparable
+from ..studies.comparable import listed
 from ..studies.statistics import Cell
 from .chapter import PARTS, Chapter
 from .davpt import BLUE, GREEN, ORANGE, POINTS, dots, over, printed_counts, prose
@@ -25,8 +26,8 @@ STEPS = {  # rows of Table 4 -> the gain that the text prints for them
 }
 PART_COLORS = {"supervised": BLUE, "mae": ORANGE, "mocov3": GREEN}
 WEIGHTS = {  # panels of Figure 5 but those of the prompts' numbers: x -> variant
-    "β, patches-prompts": {0.01: "beta = 0.01", 0.1: "beta = 0.1", 1: "beta = 1", 10: "beta = 10"},
-    "λ, prompts-class token": {0.01: "lambda = 0.01", 0.1: "beta = 0.1", 1: "lambda = 1"},
+    "β (patches)": {0.01: "beta = 0.01", 0.1: "beta = 0.1", 1: "beta = 1", 10: "beta = 10"},
+    "λ (class token)": {0.01: "lambda = 0.01", 0.1: "beta = 0.1", 1: "lambda = 1"},
 }
 
 
@@ -59,9 +60,13 @@ def components_table(parts: pd.DataFrame) -> pd.DataFrame:
                 f"{values.mean():.1f}", parts.record[parts.variant == variant]
             ),
             "over VPT-Deep": f"{gain.mean():+.1f}" if len(gain) else "–",
-            "least and most": f"{gain.min():+.1f} to {gain.max():+.1f}" if len(gain) > 1 else "–",
+            "lowest to highest seed": f"{gain.min():+.1f} to {gain.max():+.1f}"
+            if len(gain) > 1
+            else "–",
         }
-        row |= {f"printed, {kind}": f"+{gains[kind][step]:.2f}" if step else "–" for kind in gains}
+        row |= {
+            f"printed on {kind}": f"+{gains[kind][step]:.2f}" if step else "–" for kind in gains
+        }
         rows.append({**row, "seeds": len(values)})
     return pd.DataFrame(rows)
 
@@ -109,33 +114,46 @@ def cost_table(ratios: dict, memory: dict[str, records.Record]) -> pd.DataFrame:
         time = f"{np.median(values):.3f}" if values else "not timed"
         span = f"{min(values):.3f} to {max(values):.3f}" if values else dash
         more = f"{memory_ratio(memory, slug):.3f}"
-        rows.append((f"{plots.NAMES[slug]}, here", time, span, more, f"{added / 1e6:.4f}"))
+        rows.append((f"{plots.NAMES[slug]}, ours", time, span, more, f"{added / 1e6:.4f}"))
     return pd.DataFrame(
         rows,
         columns=[
             "method",
-            "time over VPT-Deep",
+            "time / VPT-Deep's",
             "range",
-            "memory over VPT-Deep",
+            "memory / VPT-Deep's",
             "added parameters, M",
         ],
     )
 
 
+GUIDED = {
+    "one block": ("block {} alone", BLUE),
+    "from it to the last": ("blocks {} to the last", ORANGE),
+}
+
+
+def by_guided(rows: pd.DataFrame, depth: int) -> dict[str, pd.DataFrame]:
+    """The rows by which blocks are guided, with the first of these as a column."""
+    found = {}
+    for label, (kind, _) in GUIDED.items():
+        block = {kind.format(at): at for at in range(depth)}
+        mine = rows[rows.variant.isin(block)]
+        found[label] = mine.assign(block=mine.variant.map(block))
+    return {label: mine for label, mine in found.items() if len(mine)}
+
+
+def layers_told(rows: pd.DataFrame, depth: int) -> str:
+    """The means of `layers_figure` as text."""
+    each = by_guided(rows, depth).items()
+    return " ".join(f"Guided, {label}: {plots.told(mine, 'block')}." for label, mine in each)
+
+
 def layers_figure(rows: pd.DataFrame, depth: int):
     """Accuracy against the guided block, alone and to the last."""
     fig, ax = plt.subplots(figsize=(7, 3))
-    kinds = (
-        ("block {} alone", BLUE, "one block"),
-        ("blocks {} to the last", ORANGE, "from it to the last"),
-    )
-    for kind, color, label in kinds:
-        block = {kind.format(at): at for at in range(depth)}
-        mine = rows[rows.variant.isin(block)]
-        if len(mine):
-            plots.seeds_line(
-                ax, mine.assign(block=mine.variant.map(block)), "block", label, color=color
-            )
+    for label, mine in by_guided(rows, depth).items():
+        plots.seeds_line(ax, mine, "block", label, color=GUIDED[label][1])
     ax.set(xlabel="guided block, counted from 0", ylabel=POINTS)
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
     return fig
@@ -155,18 +173,36 @@ def times_figure(used: list[records.Record]):
     return fig
 
 
+def times_told(used: list[records.Record]) -> str:
+    """The means of `times_figure` as text."""
+    each = {name: np.mean([r.values[name] for r in used], axis=0) for name in ("seconds", "moved")}
+    told = ", ".join(f"{1000 * one:.1f}" for one in each["seconds"])
+    moved = ", ".join(f"{one:.1f}" for one in each["moved"])
+    return f"Milliseconds: {told}. Classes that changed their prompt: {moved}."
+
+
 def late_over_first(record: records.Record) -> float:
     """Mean time of k-means in the second half of its calls over that of the first three."""
     seconds = record.values["seconds"]
     return np.mean(seconds[len(seconds) // 2 :]) / np.mean(seconds[:3])
 
 
-def biases_figure(rows: pd.DataFrame):
+def over_key(rows: pd.DataFrame) -> dict[str, pd.Series]:
     """What a category of biases adds to that of the keys alone, which can change nothing."""
-    fig, ax = plt.subplots(figsize=(7, 3))
     names = [name for name in dict.fromkeys(rows.variant) if name not in ("none", "key")]
-    dots(ax, {name: over(rows, name, "key") for name in names}, BLUE)
-    ax.set(xlabel="points over the bias of keys alone")
+    return {name: over(rows, name, "key") for name in names}
+
+
+def biases_told(rows: pd.DataFrame) -> str:
+    """The means of `biases_figure` as text."""
+    return ", ".join(f"{name} {gain.mean():+.1f}" for name, gain in over_key(rows).items()) + "."
+
+
+def biases_figure(rows: pd.DataFrame):
+    """The gains of `over_key`, with their seeds."""
+    fig, ax = plt.subplots(figsize=(7, 3))
+    dots(ax, over_key(rows), BLUE)
+    ax.set(xlabel="points above the bias of keys alone")
     return fig
 
 
@@ -177,31 +213,53 @@ def weight_panels(middle: int) -> dict[str, dict[float, str]]:
     return {**WEIGHTS, "guided prompts": guided, "other prompts": other}
 
 
+def weight_lines(chapter: Chapter, weighed: pd.DataFrame) -> dict[str, dict[str, pd.DataFrame]]:
+    """Pre-training -> panel of Figure 5 -> its rows, with the varied number as column x."""
+    panels, found = weight_panels(chapter.scope.prompts["deep"]), {}
+    for part in PART_COLORS:
+        rows = weighed[weighed.backbone == chapter.scope.backbones.get(part)]
+        for name, points in panels.items():
+            at = {variant: x for x, variant in points.items()}
+            mine = rows[rows.variant.isin(at)]
+            if len(mine):
+                found.setdefault(part, {})[name] = mine.assign(x=mine.variant.map(at))
+    return found
+
+
+def weights_found(chapter: Chapter, weighed: pd.DataFrame) -> str:
+    """What raising β from 0.1 to 1 does to each pre-training, as a sentence."""
+    found = {}
+    for part, panels in weight_lines(chapter, weighed).items():
+        for rows in panels.values():
+            gain = over(rows, "beta = 1", "beta = 0.1")
+            if len(gain):
+                found[PARTS[part]] = gain.mean()
+    told = listed([f"{gain:+.1f} points ({name})" for name, gain in found.items()])
+    return f"β = 1 instead of 0.1 changes DA-VPT+'s accuracy by {told}." if found else ""
+
+
+def weights_told(chapter: Chapter, weighed: pd.DataFrame) -> str:
+    """The means of `weights_figure` as text."""
+    return " ".join(
+        f"{PARTS[part]}, {name}: {plots.told(rows, 'x')}."
+        for part, panels in weight_lines(chapter, weighed).items()
+        for name, rows in panels.items()
+    )
+
+
 def weights_figure(chapter: Chapter, weighed: pd.DataFrame):
-    """Accuracy over weights and numbers of prompts, a line a pre-training."""
-    fig, axes = plt.subplots(2, 2, figsize=(7, 5.2), sharey=True)
-    for ax, (name, points) in zip(
-        axes.flat, weight_panels(chapter.scope.prompts["deep"]).items(), strict=True
-    ):
-        at = {variant: x for x, variant in points.items()}
-        for part, color in PART_COLORS.items():
-            rows = weighed[
-                (weighed.backbone == chapter.scope.backbones.get(part)) & weighed.variant.isin(at)
-            ]
-            if len(rows):
-                plots.seeds_line(
-                    ax, rows.assign(x=rows.variant.map(at)), "x", PARTS[part], color=color
-                )
-        ax.set_xlabel(name)
-        plots.plain_ticks(ax, points)
-    for ax in axes[:, 0]:
-        ax.set_ylabel(POINTS)
-    handles = {
-        label: handle
-        for ax in axes.flat
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
-    }
-    fig.legend(handles.values(), handles, loc="outside upper center", ncols=3)
+    """Accuracy over weights and numbers of prompts, one row and one axis per pre-training."""
+    lines, panels = weight_lines(chapter, weighed), weight_panels(chapter.scope.prompts["deep"])
+    size = {"figsize": (7, 0.6 + 1.7 * len(lines)), "sharey": "row", "sharex": "col"}
+    fig, axes = plt.subplots(len(lines), len(panels), squeeze=False, **size)
+    for row, (part, found) in zip(axes, lines.items(), strict=True):
+        for ax, (name, points) in zip(row, panels.items(), strict=True):
+            if name in found:
+                plots.seeds_line(ax, found[name], "x", color=PART_COLORS[part])
+            plots.plain_ticks(ax, points)
+        row[0].set_ylabel(f"{PARTS[part]}\n{POINTS}", fontsize=9)
+    for ax, name in zip(axes[-1], panels, strict=True):
+        ax.set_xlabel(name, fontsize=9)
     return fig
 
 

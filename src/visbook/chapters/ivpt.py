@@ -30,7 +30,7 @@ VARIANTS = [
 COLOURS = dict(
     zip(
         VARIANTS,
-        ["#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc", "#ca9161", "#fbafe4", "#949494"],
+        ["#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc", "#ca9161", "#4a9fd8", "#949494"],
         strict=True,
     )
 )
@@ -96,14 +96,14 @@ def gain_figure(frame: pd.DataFrame, base: str, variants: Sequence[str]):
     fig, ax = plt.subplots(figsize=(7, 3.2))
     for i, name in enumerate(shown):
         by_task = (cells[name] - cells[base]).dropna().groupby("task").mean()
-        for marker, (task, value) in zip(
-            itertools.cycle(plots.MARKERS), by_task.items(), strict=False
-        ):
+        for k, (marker, (task, value)) in enumerate(
+            zip(itertools.cycle(plots.MARKERS), by_task.items(), strict=False)
+        ):  # side by side, so that equal gains do not hide each other
             ax.plot(
-                i - 0.15,
+                i - 0.1 - 0.1 * (len(by_task) - k),
                 value,
                 marker,
-                color="#8a8a8a",
+                color="#6a6a6a",
                 ms=6,
                 label=task if name == shown[0] else None,
             )
@@ -113,9 +113,19 @@ def gain_figure(frame: pd.DataFrame, base: str, variants: Sequence[str]):
         ax.errorbar(i + 0.1, mean, error, fmt="o", color=COLOURS[name], ms=8, capsize=4, lw=2)
     ax.axhline(0, color="#555555", lw=1)
     ax.set_xticks(range(len(shown)), shown)
+    ax.grid(axis="x", visible=False)
     ax.set(xlim=(-0.6, len(shown) - 0.4), ylabel=f"points above {base}")
-    ax.legend(title="mean of", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    ax.legend(title="task", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return fig
+
+
+def gains_told(frame: pd.DataFrame, base: str, variants: Sequence[str]) -> str:
+    """The mean gains of `gain_figure` as text."""
+    there = [name for name in variants if name in set(frame.variant)]
+    gains = {name: statistics.gain(frame, name, base).here for name in there}
+    return "; ".join(
+        f"{name} {mean:+.1f} [{low:+.1f}, {high:+.1f}]" for name, (mean, low, high) in gains.items()
+    )
 
 
 def show_gains(
@@ -125,14 +135,14 @@ def show_gains(
     figure = gain_figure(frame, "VPT-Deep", variants) if len(frame) else None
     if figure is not None:
         caption = (
-            "Accuracy above VPT-Deep, in points: grey, each task; coloured, their "
-            "mean, with a 95 % interval over seeds "
+            "Test accuracy minus that of VPT-Deep, in points. Grey: each task. Coloured: their "
+            "mean with its 95 % interval over seeds and test images."
         )
         alt = (
-            f"For {how_many}, marks of the gain over VPT-Deep on each task and the mean "
-            f"gain with an error bar."
+            f"Gain of {how_many} over VPT-Deep in points, mean over tasks and interval: "
+            f"{gains_told(frame, 'VPT-Deep', variants)}."
         )
-        chapter.show(artifact, figure, frame, f"{caption}where there are three.", alt)
+        chapter.show(artifact, figure, frame, caption, alt)
 
 
 def derive(chapter: Chapter, claim: str, value: float, note: str = FROM_CELLS) -> None:
@@ -144,7 +154,8 @@ def audit(chapter: Chapter, artifact: str) -> None:
     """Judge the printed means against the cells beside them, by the audit's own rule."""
     wrong = auditing.wrong_means(artifact)
     note = "; ".join(
-        f"{found.where}: {found.printed}, its parts give {found.computed}" for found in wrong
+        f"{found.where}: {found.printed} is printed, its cells give {found.computed}"
+        for found in wrong
     )
     twice = [
         found.printed
@@ -152,10 +163,10 @@ def audit(chapter: Chapter, artifact: str) -> None:
         if found.verdict == "disagrees" and found not in wrong
     ]
     note = (
-        f"{note}." if note else f"All{' others' * bool(twice)} follow from the cells beside them."
+        f"{note}." if note else f"All{' others' * bool(twice)} follow from the cells of their rows."
     )
     note += "".join(
-        f" {mean} follows from Table 1's group means, which are rounded to one digit."
+        f" {mean} follows only from Table 1's group means, which are rounded to one decimal."
         for mean in twice
     )
     most = len(wrong) + len(twice)  # as wrong ones a stricter reader would count
@@ -270,7 +281,8 @@ def prompt_parameters(chapter: Chapter, artifact: str, kind: str, printed_in: st
     how = "Counted on a ViT-B/16 with the printed N and k and the printed numbers of classes."
     caption = "N and k as printed, and the trained parameters that follow from them, millions."
     chapter.page.show(artifact, texts, evidence="derived", how=how, caption=caption)
-    note = f"Held against {printed_in}; {(mean['all'] - mean['head']) / 1e6:.3f} without the head."
+    bare = (mean["all"] - mean["head"]) / 1e6
+    note = f"Compared with {printed_in}; {bare:.3f} million without the head."
     derive(chapter, f"{artifact}.mean-parameters", mean["all"] / 1e6, note)
     chapter.page.printed(artifact, f"Table {artifact.rpartition('-')[2]} as printed")
 

@@ -99,20 +99,23 @@ def show_noise(chapter: Chapter, artifact: str, frame: pd.DataFrame) -> None:
         for variant, rows in frame[frame.task == name].groupby("variant"):
             plots.seeds_band(ax, rows, "level", "loss", variant, color=COLOURS[variant])
         ax.set(title=name, xlabel="noise (standard deviation)")
-    axes[0][0].set_ylabel("loss of accuracy, points")
+    axes[0][0].set_ylabel("accuracy lost, points")
     axes[0][0].legend(loc="upper left")
-    alt = "Curves of the loss of accuracy over the strength of the noise, for CDC and for EXPRESS."
-    note = "Mean and range over seeds, one draw of noise a seed."
+    alt = "Points of test accuracy lost by standard deviation of the noise. " + " ".join(
+        f"{variant} on {name}: {plots.told(rows, 'level', 'loss')}."
+        for (name, variant), rows in frame.groupby(["task", "variant"], sort=False)
+    )
+    note = "Mean and range over seeds, one noise sample per seed."
     chapter.show(
         artifact,
         fig,
         frame,
-        "Loss of test accuracy against the same model without noise.",
+        "Test accuracy lost relative to the same model without noise.",
         alt,
         note,
     )
     claim = f"{artifact}.cdc-loses-less"
-    told = f"Paired by seed; tasks {', '.join(names)};"
+    told = f"Paired by seed, {' and '.join(names)};"
     chapter.judge_values(claim, spared(chapter, frame, claim, artifact), [*frame.record], told)
 
 
@@ -146,11 +149,19 @@ def tokens_figure(frame: pd.DataFrame):
     return fig
 
 
+def tokens_told(frame: pd.DataFrame) -> str:
+    """The means of `tokens_figure` as text."""
+    return " ".join(
+        f"By {name} with {other} = {fixed}: {plots.told(frame[frame[other] == fixed], name)}."
+        for name, other, fixed in zip("Nk", "kN", (0, 10), strict=True)
+    )
+
+
 def judge_tokens(chapter: Chapter, frame: pd.DataFrame) -> None:
     """Figure 5's claims: some k over none, and the range over N."""
     of_k = frame[frame.N == 10].assign(variant=[f"k = {k}" for k in frame[frame.N == 10].k])
     leads = {
-        f"{name} over none": (of_k, name, "k = 0")
+        f"{name} over k = 0": (of_k, name, "k = 0")
         for name in dict.fromkeys(of_k.variant)
         if name != "k = 0"
     }
@@ -162,7 +173,7 @@ def judge_tokens(chapter: Chapter, frame: pd.DataFrame) -> None:
     if rows.N.nunique() > 1:
         spread = rows.pivot_table(index=["seed", "task"], columns="N", values="test")
         ranges = (spread.max(axis=1) - spread.min(axis=1)).groupby("seed").mean()
-        note = f"N = {', '.join(map(str, spread))}. A range holds the scatter of runs too;"
+        note = f"N = {', '.join(map(str, spread))}. Scatter between runs adds to a range;"
         chapter.judge_values(claim, ranges, [*rows.record], note)
 
 
@@ -178,7 +189,7 @@ def maps_figure(chapter: Chapter, first: pd.DataFrame):
         size = chapter.lab.backbone(row.record.settings["backbone"]).image_size
         line[0].imshow(chapter.lab.task(row.task, size).test[0][0].permute(1, 2, 0).cpu().numpy())
         line[0].set_ylabel(
-            f"{row.task}\n{row.variant}", fontsize=7, rotation=0, ha="right", va="center"
+            f"{row.task}\n{row.variant}", fontsize=8, rotation=0, ha="right", va="center"
         )
         for ax, block in zip(line[1:], blocks, strict=True):
             weights_of = np.array(row.record.values["class"][0][block])
@@ -208,6 +219,13 @@ def entropies(maps: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([maps[["task", "variant", "seed"]].reset_index(drop=True), values], axis=1)
 
 
+def entropies_told(maps: pd.DataFrame) -> str:
+    """The means of `entropy_figure` as text."""
+    means = entropies(maps).drop(columns=["task", "seed"]).groupby("variant", sort=False).mean()
+    told = [f"{name}: {', '.join(f'{bits:.2f}' for bits in row)}" for name, row in means.iterrows()]
+    return f"{'; '.join(told)} (from the first block to the last)."
+
+
 def entropy_figure(maps: pd.DataFrame):
     """Entropy by block, mean over tasks, with the range of the seeds."""
     patches = len(maps.record.iloc[0].values["class"][0][0])
@@ -217,7 +235,7 @@ def entropy_figure(maps: pd.DataFrame):
         blocks = np.arange(line.shape[1])
         ax.fill_between(blocks, line.min(), line.max(), color=COLOURS[variant], alpha=0.2, lw=0)
         ax.plot(blocks, line.mean(), "o-", color=COLOURS[variant], label=variant)
-    ax.axhline(np.log2(patches), color="#555555", lw=1, ls="--", label="even attention")
+    ax.axhline(np.log2(patches), color="#555555", lw=1, ls="--", label="uniform attention")
     ax.set(xlabel="block", ylabel="entropy, bits")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return fig

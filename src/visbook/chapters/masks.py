@@ -88,12 +88,15 @@ def how(rows: pd.DataFrame) -> str:
     )
     counted = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
     own = (
-        "Drawn scenes and a small network of this project, a direction only. "
+        "Drawn scenes, a small network of this project. "
         if set(rows.backbone) <= {*networks()}
         else ""
     )
     told = ", ".join(f"{value:.1f} on {task}" for task, value in guess.items())
-    return f"{own}{counted} seeds a cell. One class for every pixel would have {told}."
+    return (
+        f"{own}{counted} seeds per cell. Predicting one class everywhere would give an mIoU of "
+        f"{told}."
+    )
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -110,12 +113,12 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
                     statistics.spread(some[column], some.record) if len(some) else "–"
                 )
         trained = mine.record.iloc[0].values["parameters"]["total"]
-        lines.append(line | {"trained": f"{trained:,}", "rate": rates(mine)})
+        lines.append(line | {"trained": f"{trained:,}", "learning rate": rates(mine)})
     return pd.DataFrame(lines)
 
 
 def rates(rows: pd.DataFrame) -> str:
-    """The chosen rates by task."""
+    """The chosen learning rates by task."""
     return ", ".join(f"{rate:g}" for rate in rows.groupby("task", sort=False).rate.first())
 
 
@@ -206,7 +209,7 @@ def show(
         "mIoU in % on the test split, single-scale (SS) and multi-scale (MS), mean "
         "± standard deviation over seeds; "
     )
-    caption += "trained parameters with the decoder, and the rates that validation chose."
+    caption += "trained parameters with the decoder; learning rates chosen on validation, by task."
     body = beside_printed(rows) if printed else table(rows)
     chapter.page.show(
         artifact, body, evidence="trend", how=how(rows), records=used, caption=caption
@@ -215,14 +218,15 @@ def show(
         figure = pictures(shown, shown.lab.masks_of(task), variants)
         if figure is not None:
             caption = (
-                f"{task}: the first test pictures, their masks, and what is "
-                f"predicted after training with seed 0."
+                f"{task}: the objects are found, but their classes are often confused. First "
+                f"test pictures, true masks, and predictions after training with seed 0."
             )
             alt = (
-                "A row a picture: the picture, its true mask, then the predicted mask "
-                "of each method, a colour a class; "
+                "One row per picture: the picture, its true mask, then the mask that each method "
+                "predicts, one colour per class. Test mIoU: "
             )
-            alt += "the objects' places are found and their classes often mixed up."
+            means = rows[rows.task == task].groupby("variant", sort=False).test.mean()
+            alt += ", ".join(f"{name} {value:.1f} %" for name, value in means.items()) + "."
             chapter.page.show(
                 artifact,
                 figure,
@@ -259,10 +263,10 @@ def judge(chapter: Chapter, claim: str, shown: Found, better: str, worse: str) -
         return
     task, least = min(gains.items(), key=lambda item: (item[1].here[1], item[1].mean))
     told = ", ".join(
-        "{} {:+.2f} [{:.2f}, {:.2f}]".format(name, *gain.here) for name, gain in gains.items()
+        "{} {:+.1f} [{:+.1f}, {:+.1f}]".format(name, *gain.here) for name, gain in gains.items()
     )
-    note = f"{better} − {worse}, {least.seeds} seeds, for other seeds on the same images: {told}."
-    note += f" The least certain, {task}, is judged." if len(gains) > 1 else ""
+    note = f"{better} − {worse}, {least.seeds} seeds, intervals over seeds: {told}."
+    note += f" The task with the least certain result is judged, {task}." if len(gains) > 1 else ""
     records = [record for gain in gains.values() for record in gain.records]
     chapter.page.judge(claim, *least.here, evidence="trend", records=records, note=note)
 

@@ -35,10 +35,10 @@ def forms_costs(counts: tuple[int, ...]) -> tuple[list[dict], list[Record]]:
         used += [plain, fast]
         rows.append(
             {
-                "prompts a block": tokens,
+                "prompts per block": tokens,
                 "concatenated": over_bare(plain),
                 "keys and values only": over_bare(fast),
-                "fast over concatenated": f"{fast.values['macs'] / plain.values['macs']:.3f}",
+                "their ratio": f"{fast.values['macs'] / plain.values['macs']:.3f}",
             }
         )
     return rows, used

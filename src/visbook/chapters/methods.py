@@ -38,7 +38,7 @@ PAGES = {
         ["vpt-shallow", "vpt-deep", "gate-vpt", "e2vpt", "provp", "express"],
     ),
     "methods_ivpt": ("prompts connected across blocks", ["cdc", "ivpt"]),
-    "methods_spt": ("prompts started from the task", ["spt-shallow", "spt-deep"]),
+    "methods_spt": ("prompts initialised from the task", ["spt-shallow", "spt-deep"]),
     "methods_davpt": ("prompts guided by classes", ["da-vpt", "da-vpt-plus"]),
 }
 DRAWN = "A drawing made from code, of what the methods' code does."
@@ -97,9 +97,9 @@ def over_bare(record: Record) -> str:
 def cost_line(slug: str, record: Record) -> dict:
     """What a method costs and what it runs on, as one row."""
     return {
-        "trained by the method": f"{record.values['method']:,}",
-        "GMACs an image": f"{record.values['macs'] / 1e9:.2f}",
-        "over the bare backbone": over_bare(record),
+        "trained parameters": f"{record.values['method']:,}",
+        "GMACs per image": f"{record.values['macs'] / 1e9:.2f}",
+        "relative to the bare backbone": over_bare(record),
         "runs on": ", ".join(FAMILIES[family] for family in method_class(slug).families),
     }
 
@@ -169,8 +169,8 @@ def reference_row(trimmed: Record) -> dict:
         "classes": CLASSES,
         "batch": BATCH,
         "bare GMACs": f"{bare().values['macs'] / 1e9:.2f}",
-        "with a last block for the class token alone": over_bare(trimmed),
-        "trained in the head, by every method": f"{bare().values['head']:,}",
+        "if the last block computes only the class token": over_bare(trimmed),
+        "parameters of the head": f"{bare().values['head']:,}",
     }
 
 
@@ -250,7 +250,7 @@ def tried_rates(found: dict[str, dict[float, Record]]) -> list[dict]:
         chosen = recipe_at(slug, None).learning_rate
         cells = {rate: f"<b>{text}</b>" if rate == chosen else text for rate, text in shown.items()}
         row = {
-            "method": f"<code>{slug}</code>",
+            "method": plots.NAMES[slug],
             **{f"{rate:g}": cells.get(rate, "") for rate in rates},
         }
         rows.append(

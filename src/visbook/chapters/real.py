@@ -29,10 +29,8 @@ REAL = grids.scope_of(PROFILE).backbones["real"]  # a published ViT small enough
 # AP's block in the study `real`; the others are of `real-layers`
 PLACE = grids.scope_of(PROFILE).places["real"]
 ABOUT = (
-    "A ViT-Tiny with published ImageNet weights on real photographs, where such runs are "
-    "kept. The splits are not "
-    "known to be VTAB-1k's, so these numbers do not compare with published ones. "
-    "A method took the best of the rates that were tried for it, on validation with seed 0."
+    "A ViT-Tiny with published ImageNet weights, on photographs. The splits may differ from "
+    "VTAB-1k's, so these numbers do not compare with published ones."
 )
 
 
@@ -54,10 +52,12 @@ def real_images(chapter: Chapter) -> None:
         told = "".join(f", {table[name][0]} {name}" for name in same)
         used = [record for records_, _ in best for record in records_]
         norms = [record.settings["normalisation"] for record in used]
-        pixels = dict.fromkeys(f"mean {norm['mean']}, deviation {norm['std']}" for norm in norms)
+        pixels = dict.fromkeys(
+            f"mean {norm['mean']}, standard deviation {norm['std']}" for norm in norms
+        )
         known = sorted(set(table.task) & set(grids.scope_of("paper").tasks["vtab"]))
         whose = (
-            f"of {comparable.listed(known)} they do not say whose split"
+            f"whose split of {comparable.listed(known)} that is, is not known"
             if known
             else "not VTAB-1k's own splits"
         )
@@ -66,18 +66,16 @@ def real_images(chapter: Chapter) -> None:
             evidence="trend",
             records=used,
             cell="real",
-            how=f"{REAL}{told}; normalised with {'; '.join(pixels)}. Data by the records: "
-            f"{chapter.data(used)}; {whose}.",
-            caption="Kept runs on real images: mean and standard deviation over seeds.",
+            how=f"{REAL}{told}; normalised with {'; '.join(pixels)}. Data: {chapter.data(used)}; "
+            f"{whose}.",
+            caption="All kept runs on photographs, mean and standard deviation over seeds.",
         )
     command = (
         f"visprompt study real real-layers --profile {PROFILE} --data-dir FOLDER "
         f"--weights {REAL}=FILE --search --seeds 0 1 2"
     )
-    more = "More of this" if best else "No such run is kept yet. This"
-    display(
-        HTML(f'<div class="vp-notrun">{more} is run with<pre>{html.escape(command)}</pre></div>')
-    )
+    more = "To run more of this:" if best else "No such run is kept yet. To run it:"
+    display(HTML(f'<div class="vp-notrun">{more}<pre>{html.escape(command)}</pre></div>'))
 
 
 def alike(kept: list[records.Record]) -> list[list[records.Record]]:
@@ -143,8 +141,8 @@ def row(best: list[records.Record], tried: list[float]) -> dict:
         "training images": s["train_size"],
         "data": best[0].data,
         "weights": best[0].weights,
-        "rate": f"{s['recipe'][rate_name(s['method'])]:g}",
-        "rates tried": ", ".join(f"{rate:g}" for rate in tried),
+        "learning rate": f"{s['recipe'][rate_name(s['method'])]:g}",
+        "learning rates tried": ", ".join(f"{rate:g}" for rate in tried),
         "test accuracy, %": spread([record.values["test"] for record in best]),
         "seeds": len(best),
     }

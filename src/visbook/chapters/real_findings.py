@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from visprompt.words import REAL as PROFILE
 
 from ..pages import plots
+from ..pages.friendly import named as named_here
 from ..studies import grids
 from ..studies.case import rate_name
 from ..studies.comparable import listed
@@ -22,6 +23,7 @@ from .ap_blocks import LINES, block_grid
 from .chapter import Chapter
 
 BASE = "VPT-Deep"  # what the papers improve on; kept on every task
+CHOSEN = "tasks that chose the lowest / a middle / the highest learning rate"
 
 
 def gains(frame: pd.DataFrame) -> dict[str, Gain | None]:
@@ -42,7 +44,7 @@ def chosen(frame: pd.DataFrame) -> str:
         "low" if rate == tried[0] else "high" if rate == tried[-1] else "mid"
         for rate, tried in zip(rates, first.tried, strict=True)
     ]
-    return " · ".join(str(places.count(place)) for place in ("low", "mid", "high"))
+    return " / ".join(str(places.count(place)) for place in ("low", "mid", "high"))
 
 
 def accuracies(frame: pd.DataFrame, methods: Iterable[str]) -> pd.DataFrame:
@@ -59,11 +61,11 @@ def lead_table(frame: pd.DataFrame, found: dict[str, Gain | None]) -> pd.DataFra
     """A row of every method: its gain with both intervals, and which of the tried rates won."""
     rows = {
         name: {
-            f"over {BASE}, these tasks": two_legs.told(one),
-            "other tasks": "[{:+.1f}, {:+.1f}]".format(*one.elsewhere)
+            f"above {BASE}, on these tasks": two_legs.told(one),
+            "interval over tasks as well": "[{:+.1f}, {:+.1f}]".format(*one.beyond)
             if one and one.tasks > 2
             else "–",
-            "rate: low · mid · high": chosen(frame[frame.variant == name]),
+            CHOSEN: chosen(frame[frame.variant == name]),
         }
         for name, one in found.items()
     }
@@ -95,7 +97,7 @@ def figure(frame: pd.DataFrame, found: dict[str, Gain | None]) -> Figure:
             color="#8a8a8a",
             mfc="none",
             ms=5,
-            label=task,
+            label=named_here(task),
         )
         marks += means.values()
     for row, gain in enumerate(found.values()):
@@ -126,39 +128,30 @@ def show_methods(chapter: Chapter, cell: str) -> None:
     )
     tried = " or ".join(sorted({str(len(rates)) for rates in frame.tried}))
     how = (
-        f"{real.REAL}; of {tried} rates, validation chose with seed 0. Over "
-        f"{frame.seed.nunique()} seeds"
+        f"{real.REAL}, {frame.seed.nunique()} seeds. Validation chose among {tried} learning "
+        f"rates with seed 0."
     )
-    said = (
-        f"A gain is over the tasks that a method and {BASE} both have. By its "
-        f"interval on these tasks, "
-    )
-    said += f"above {BASE}: {listed(above, 20)}; below: {listed(below, 20)}."
+    said = f"Above {BASE}: {listed(above, 20)}. Below it: {listed(below, 20)}."
     same = {"evidence": "trend", "records": [*frame.record], "cell": cell}
-    alt = "For every method, marks of its gain on each task, their mean and its intervals. " + said
-    caption = f"Every method beside {BASE} on photographs."
-    chapter.page.present(
-        figure(frame, found), how=f"{how}. {said}", caption=caption, alt=alt, **same
-    )
+    means = "; ".join(f"{name} {gain.mean:+.1f}" for name, gain in found.items() if gain)
+    alt = f"Gap to {BASE} by method, on each task and on average: {means} points. {said}"
+    caption = f"On photographs, gap of every method to {BASE}. {said}"
+    chapter.page.present(figure(frame, found), how=how, caption=caption, alt=alt, **same)
     chapter.page.present(
         accuracies(frame, found),
-        how=f"{how}, mean ± standard deviation.",
-        caption="Test accuracy in %.",
+        how=how,
+        caption="Test accuracy in %, mean ± standard deviation over seeds.",
         **same,
-    )
-    how = (
-        f"{said} The last column counts the tasks on which the lowest, a middle and the "
-        f"highest of the tried rates won."
     )
     chapter.page.present(
         lead_table(frame, found), how=how, caption=f"Points of test accuracy above {BASE}.", **same
     )
     if fell := names_of_fallen(frame):
         why = (
-            "The search saw one seed. At the rate it chose, another fell below half of "
-            "the best seed's accuracy"
+            "These runs collapsed: they are below half of the best seed's accuracy, at a "
+            "learning rate that was chosen with another seed"
         )
-        display(Markdown(f"{why}: {'; '.join(fell)}. A mean and its interval take it in."))
+        display(Markdown(f"{why}. {'; '.join(fell)}. They are part of the means and intervals."))
 
 
 def show_blocks(chapter: Chapter, cell: str) -> None:
@@ -185,7 +178,7 @@ def show_blocks(chapter: Chapter, cell: str) -> None:
     third = mean.shape[1] // 3
     lead = (mean.iloc[:, :third].mean(axis=1) - mean.iloc[:, -third:].mean(axis=1)).groupby("task")
     told = "; ".join(
-        f"{task}: {seeds.mean():+.1f} (seeds: {seeds.min():+.1f} to {seeds.max():+.1f})"
+        f"{named_here(task)} {seeds.mean():+.1f} (seeds {seeds.min():+.1f} to {seeds.max():+.1f})"
         for task, seeds in lead
     )
     chapter.page.present(
@@ -193,13 +186,12 @@ def show_blocks(chapter: Chapter, cell: str) -> None:
         evidence="trend",
         records=[*rows.record],
         cell=cell,
-        how=f"{real.REAL}; of three rates a block, validation chose with seed 0. Mean and "
-        f"range over "
-        f"{by_block.seed.nunique()} seeds; star: the block best on validation. The "
-        f"shallowest third of the blocks above the "
-        f"deepest third, in points: {told}.",
+        how=f"{real.REAL}; for each block, validation chose among three learning rates with "
+        f"seed 0. Mean and range over {by_block.seed.nunique()} seeds; star: the block that is "
+        f"best on validation. Shallowest third of the blocks minus deepest third, points: {told}.",
         caption="AP at every block of a published ViT-Tiny, on photographs.",
-        alt="Test accuracy over the block with the prompt, a panel for every data set. " + told,
+        alt="Test accuracy by block with the prompt, one panel per data set. Shallowest third of "
+        f"the blocks minus deepest third, in points: {told}.",
     )
 
 
@@ -228,8 +220,8 @@ def show_precisions(chapter: Chapter) -> None:
             [
                 {
                     "method": variant,
-                    "rate": rate,
-                    "bf16 − float32: points": two_legs.told(found),
+                    "learning rate": f"{rate:.3g}",
+                    "bf16 − float32, points": two_legs.told(found),
                     "seeds": found.seeds,
                 }
                 for (variant, rate), found in pairs.items()
@@ -238,6 +230,6 @@ def show_precisions(chapter: Chapter) -> None:
         evidence="measured",
         records=[record for found in pairs.values() for record in found.records],
         cell="precisions",
-        how=f"{real.REAL}, autocast on a processor; weights and their updates in float32.",
-        caption="Test accuracy with bf16 above that with float32, in points.",
+        how=f"{real.REAL}, autocast on a CPU; weights and their updates in float32.",
+        caption="Test accuracy in bf16 minus that in float32, in points.",
     )

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from visprompt import papers
 from visprompt.errors import BadInput
+from visprompt.words import answers
 
 from ..pages import plots
 from ..studies.comparable import listed
@@ -29,6 +30,7 @@ COMPARED = {
     "spt": ("benchmark", [("SPT-Deep", "VPT-Deep"), ("SPT-Deep", "Full fine-tuning")]),
 }
 DRAWN, PHOTOGRAPHS = "embedded tasks", "photographs"
+SEEN, NOT_SEEN, OPEN = answers("trend")
 LOOKS = {
     DRAWN: {"color": "#7f7f7f", "marker": "o"},
     PHOTOGRAPHS: {"color": "#0072b2", "marker": "D"},
@@ -37,7 +39,8 @@ LOOKS = {
 
 @dataclass(frozen=True)
 class Legs:
-    """One comparison on both legs; None where a leg has no run of both methods."""
+    """One comparison on embedded tasks and on photographs; None where there are no runs of both
+    methods."""
 
     paper: str
     better: str  # by the paper
@@ -47,11 +50,11 @@ class Legs:
 
     @property
     def said(self) -> str:
-        """What each leg says of the paper on its own tasks, photographs first."""
-        legs = {PHOTOGRAPHS: way(self.photographs), DRAWN: way(self.drawn)}
-        says = {"above": "agrees", "below": "differs", "open": "open"}
-        told = [f"{leg}: {says[found]}" for leg, found in legs.items() if found]
-        ways = {*legs.values()}
+        """Whether the paper's direction is seen on photographs and on embedded tasks."""
+        each = {PHOTOGRAPHS: way(self.photographs), DRAWN: way(self.drawn)}
+        says = {"above": SEEN, "below": NOT_SEEN, "open": OPEN}
+        told = [f"{on}: {says[found]}" for on, found in each.items() if found]
+        ways = {*each.values()}
         return f"both: {says[ways.pop()]}" if len(ways) == 1 else "; ".join(told)
 
 
@@ -87,7 +90,8 @@ def told(found: Gain | None) -> str:
         return "–"
     mean, low, high = found.here
     interval = f"[{low:+.1f}, {high:+.1f}]" if np.isfinite(low) else "(no interval)"
-    return f"{mean:+.1f} {interval}; above 0 on {found.better_tasks} of {found.tasks}"
+    tasks = f"{found.tasks} task{'s' * (found.tasks != 1)}"
+    return f"{mean:+.1f} {interval}; above 0 on {found.better_tasks} of {tasks}"
 
 
 def table(found: Sequence[Legs]) -> pd.DataFrame:
@@ -96,10 +100,10 @@ def table(found: Sequence[Legs]) -> pd.DataFrame:
     rows = [
         {
             "paper": short[leg.paper]["short"],
-            "above, by the paper": f"{leg.better} over {leg.worse}",
-            f"{DRAWN}: points": told(leg.drawn),
-            f"{PHOTOGRAPHS}: points": told(leg.photographs),
-            "together": leg.said,
+            "the paper's comparison": f"{leg.better} over {leg.worse}",
+            f"{PHOTOGRAPHS}, points": told(leg.photographs),
+            f"{DRAWN}, points": told(leg.drawn),
+            "the paper's direction": leg.said,
         }
         for leg in found
     ]
@@ -108,7 +112,7 @@ def table(found: Sequence[Legs]) -> pd.DataFrame:
 
 
 def figure(found: Sequence[Legs]) -> Figure:
-    """Every comparison's gain on both legs, see `draw_gain`."""
+    """Every comparison's gain on embedded tasks and on photographs, see `draw_gain`."""
     fig, ax = plt.subplots(figsize=(7, 0.9 + 0.45 * len(found)))
     for row, leg in enumerate(found):
         for shift, name, one in ((-0.13, DRAWN, leg.drawn), (0.13, PHOTOGRAPHS, leg.photographs)):
@@ -126,10 +130,10 @@ def figure(found: Sequence[Legs]) -> Figure:
 
 
 def draw_gain(ax, y: float, found: Gain, label: str, color: str, marker: str) -> None:
-    """A gain at a height: its mean, thick on its own tasks, thin for other tasks too
-    (of two it is everything)."""
-    if found.tasks > 1 and np.isfinite(found.elsewhere[0]):
-        ax.plot(found.elsewhere, [y] * 2, lw=0.9, color=color)
+    """A gain at a height: its mean, thick on its own tasks, thin for other tasks too, where
+    there are three or more."""
+    if np.isfinite(found.beyond[0]) and found.tasks > 1:
+        ax.plot(found.beyond, [y] * 2, lw=0.9, color=color)
     ax.plot(found.here[1:], [y] * 2, lw=3, color=color, alpha=0.6)
     ax.plot(found.mean, y, ls="none", ms=6, label=label, color=color, marker=marker)
 
@@ -144,10 +148,15 @@ def finish_rows(
     marks=(),
 ) -> None:
     """Names of the rows, top down; a line at 0; a legend; as wide as means, intervals for other
-    seeds and other marks."""
+    seeds and other marks. An arrow ends a line that is longer."""
     ends = np.array([*marks, *(end for one in drawn for end in (one.mean, *one.here))])
     ends = ends[np.isfinite(ends)]  # one seed has no interval
-    ax.set(xlim=(min(*ends, 0) - 4, max(*ends, 0) + 4), xlabel=xlabel)
+    edges = min(*ends, 0) - 4, max(*ends, 0) + 4
+    ax.set(xlim=edges, xlabel=xlabel)
+    for line in list(ax.lines):
+        x, y = (np.asarray(data, float) for data in line.get_data())
+        for edge, marker, cut in zip(edges, "<>", (x < edges[0], x > edges[1]), strict=True):
+            ax.plot([edge] * cut.sum(), y[cut], marker, ms=6, color=line.get_color(), clip_on=False)
     ax.axvline(0, color="black", lw=0.8)
     ax.set_yticks(range(len(names)), [name.replace("E2VPT", "E²VPT") for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)
@@ -155,8 +164,8 @@ def finish_rows(
 
 
 def show(chapter: Chapter, *names: str) -> None:
-    """A chapter's table of its two legs, or the line that says that no photographs are kept for
-    it."""
+    """A chapter's table of photographs beside embedded tasks, or a line that says that no
+    photographs are kept for it."""
     found = legs(chapter, names)
     if found:
         present(chapter, found, table(found), "real")
@@ -171,17 +180,21 @@ def present(
     both = [one for leg in found for one in (leg.drawn, leg.photographs) if one]
     used = list({record.id: record for one in both for record in one.records}.values())
     caption = (
-        "What a paper prints above what, in points of test accuracy, on drawn "
-        "pictures and on photographs."
+        "Each row is a comparison that a paper makes. The numbers are the gaps we measured, in "
+        "points of test accuracy, on photographs and on embedded tasks."
     )
     how = (
-        f"{real.REAL} on {listed(tasks(found), 20)}, beside the quick profile's runs; "
-        f"intervals of 95 % are for other seeds and test images of these tasks."
+        f"Photographs: {real.REAL} on {listed(tasks(found), 20)}. Embedded tasks: small networks "
+        f"of this project. 95 % intervals, over seeds and test images of these tasks."
     )
     alt = (
         None
         if isinstance(thing, pd.DataFrame)
-        else "; ".join(f"{leg.better} over {leg.worse}: {leg.said}" for leg in found)
+        else "; ".join(
+            f"{leg.better} over {leg.worse}: {told(leg.photographs)} on photographs, "
+            f"{told(leg.drawn)} on embedded tasks"
+            for leg in found
+        )
     )
     chapter.page.present(
         thing, evidence="trend", records=used, cell=cell, how=how, caption=caption, alt=alt
@@ -189,5 +202,5 @@ def present(
 
 
 def tasks(found: Sequence[Legs]) -> list[str]:
-    """The tasks of the photographs that stand behind some comparisons."""
+    """The tasks of the photographs behind some comparisons."""
     return sorted({record.settings["task"] for leg in found for record in leg.photographs.records})

@@ -11,6 +11,8 @@ from visprompt.data.drawing import SOURCE_CLASSES
 from visprompt.data.tasks import embedded_tasks
 from visprompt.models.embedded import networks, weights_file
 
+from ..pages import plots
+from ..pages.friendly import named
 from ..studies import grids, statistics
 from ..studies.comparable import listed
 
@@ -23,6 +25,7 @@ STAGES = {
 # five times chance: what a network without labels should know, fixed beforehand
 PROBE_BAR = 5 / SOURCE_CLASSES
 START_BAR = 0.10  # and what it should be worth above a random start, with few labels
+COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 MARKS = {
     "From scratch": ("x", "#7f7f7f"),
     "Linear probe": ("o", "#0072b2"),
@@ -37,22 +40,41 @@ def logs() -> dict[str, dict]:
     }
 
 
-def losses_figure(found: dict[str, dict]):
-    """Training losses by stage; painted plain pixels, whose loss is on another scale, are left
+def curves(found: dict[str, dict]) -> dict[str, dict[str, list[tuple[int, float]]]]:
+    """Stage -> network -> (step, loss); raw pixels, whose loss is on another scale, are left
     out."""
-    fig, axes = plt.subplots(2, 2, figsize=(7.4, 5.6))
+    shown: dict[str, dict] = {stage: {} for stage in STAGES}
+    for name, log in found.items():
+        for stage in STAGES:
+            curve = [(row["step"], row["loss"]) for row in log["curve"] if row["stage"] == stage]
+            if curve and (stage != "masked" or log["recipe"].get("mae_normalised", False)):
+                shown[stage][named(name)] = curve
+    return shown
+
+
+def losses_told(found: dict[str, dict]) -> str:
+    """The ends of the curves of `losses_figure` as text."""
+    told = [
+        f"{STAGES[stage]}, "
+        + ", ".join(f"{name} {c[0][1]:.2f} to {c[-1][1]:.2f}" for name, c in each.items())
+        for stage, each in curves(found).items()
+    ]
+    return "; ".join(told) + "."
+
+
+def losses_figure(found: dict[str, dict]):
+    """Training losses by stage, one colour per network in all of them."""
+    shown = curves(found)
+    every = list(dict.fromkeys(name for each in shown.values() for name in each))
+    colours = dict(zip(every, [*COLOURS * 2], strict=False))
+    fig, axes = plt.subplots(2, 2, figsize=(7.4, 6.2))
     for ax, (stage, title) in zip(axes.flat, STAGES.items(), strict=True):
-        for name, log in found.items():
-            curve = [row for row in log["curve"] if row["stage"] == stage]
-            if curve and not (stage == "masked" and not log["recipe"].get("mae_normalised", False)):
-                ax.plot(
-                    [row["step"] for row in curve],
-                    [row["loss"] for row in curve],
-                    label=name,
-                    lw=1.2,
-                )
+        for name, curve in shown[stage].items():
+            dashed = "--" if every.index(name) >= len(COLOURS) else "-"
+            look = {"color": colours[name], "ls": dashed, "lw": 1.4}
+            ax.plot(*zip(*curve, strict=True), label=name, **look)
         ax.set(title=title, xlabel="step", ylabel="training loss", xscale="log")
-        ax.legend(fontsize=5.5, loc="upper right")
+    plots.legend_below(fig, axes.flat, columns=3)
     return fig
 
 
@@ -65,13 +87,13 @@ def backbones_table(found: dict[str, dict]) -> pd.DataFrame:
     rows = [
         {
             "backbone": name,
-            "epochs: painting / MoCo / captions / labels": " / ".join(
+            "epochs: masked / MoCo-v3 / captions / labels": " / ".join(
                 str(log["recipe"].get(key, 0))
                 for key in ("mae_epochs", "moco_epochs", "caption_epochs", "epochs")
             ),
             "own head, %": percent(log["source_accuracy"]),
             "linear probe, %": percent(log.get("probe_accuracy")),
-            "1,000 labels / scratch, %": " / ".join(
+            "1,000 labels, pre-trained / from scratch, %": " / ".join(
                 percent(log.get(f"{key}_accuracy")) for key in ("few_labels", "scratch")
             ),
             "minutes": round(log["seconds"] / 60),
@@ -82,7 +104,7 @@ def backbones_table(found: dict[str, dict]) -> pd.DataFrame:
 
 
 def bars(found: dict[str, dict]) -> str:
-    """Which of the networks that saw no labels are over both bars, over one, or over none, in a
+    """Which of the networks that saw no labels are above both thresholds, one, or none, in a
     sentence."""
     over = {
         name: (log["probe_accuracy"] >= PROBE_BAR)
@@ -91,8 +113,8 @@ def bars(found: dict[str, dict]) -> str:
         if "few_labels_accuracy" in log
     }
     said = "; ".join(
-        f"over {bars}: {listed([name for name, passed in over.items() if passed == count], 20)}"
-        for count, bars in ((2, "both bars"), (1, "one"), (0, "none"))
+        f"above {bars}: {listed([name for name, passed in over.items() if passed == count], 20)}"
+        for count, bars in ((2, "both thresholds"), (1, "one"), (0, "none"))
         if count in over.values()
     )
     return f"{said[:1].upper()}{said[1:]}."
@@ -117,8 +139,19 @@ def tasks_table(frame: pd.DataFrame) -> pd.DataFrame:
     return table.rename_axis(None).rename_axis(None, axis=1)
 
 
+def tasks_told(frame: pd.DataFrame) -> str:
+    """The means of `tasks_figure` as text."""
+    means = frame.groupby(["variant", "task"], sort=False).test.mean().unstack()
+    return " ".join(
+        f"{variant}: "
+        + ", ".join(f"{task} {mean:.0f}" for task, mean in row.dropna().items())
+        + "."
+        for variant, row in means.iterrows()
+    )
+
+
 def tasks_figure(frame: pd.DataFrame):
-    """What pretraining gives and fine-tuning can add, a row a task, with chance."""
+    """What pre-training gives and fine-tuning can add, one row per task, with chance."""
     classes = in_order(frame)
     means = frame.groupby(["task", "variant"]).test.mean().unstack().reindex([*classes])
     fig, ax = plt.subplots(figsize=(7, 3.8))
@@ -136,7 +169,7 @@ def tasks_figure(frame: pd.DataFrame):
 
 
 def separation_table(tuned: pd.DataFrame) -> pd.DataFrame:
-    """How far apart the methods are on each task, beside the spread of the seeds."""
+    """How far apart the methods are on each task, and the spread of the seeds."""
     rows = []
     for task, part in tuned.groupby("task", sort=False):
         means = part.groupby("variant").test.mean()
@@ -147,7 +180,5 @@ def separation_table(tuned: pd.DataFrame) -> pd.DataFrame:
             "highest": f"{means.max():.1f} ({means.idxmax()})",
         }
         row["range"] = f"{means.max() - means.min():.1f}"
-        rows.append(
-            {**row, "deviation of seeds": f"{deviations.mean():.1f}" if len(deviations) else "–"}
-        )
+        rows.append({**row, "std of seeds": f"{deviations.mean():.1f}" if len(deviations) else "–"})
     return pd.DataFrame(rows)

@@ -63,6 +63,16 @@ def nmi_figure(curves: pd.DataFrame):
     return fig
 
 
+def nmi_told(curves: pd.DataFrame) -> str:
+    """The ends of the curves of `nmi_figure` as text."""
+    ends = curves[curves.epoch.isin((0, curves.epoch.max()))]
+    means = ends.groupby(["task", "variant", "epoch"], sort=False).nmi.mean().unstack()
+    return "; ".join(
+        f"{variant} on {task} {first:.3f} to {last:.3f}"
+        for (task, variant), (first, last) in zip(means.index, means.to_numpy(), strict=True)
+    )
+
+
 def fine_table(frame: pd.DataFrame) -> pd.DataFrame:
     """Accuracies on fine-grained tasks, and what each method trains."""
     table = statistics.group_table(frame).drop(columns="mean")
@@ -106,8 +116,17 @@ def own_layer_table(frame: pd.DataFrame) -> pd.DataFrame:
     table = own_layer(frame).groupby(["variant", "backbone"]).agg(["mean", "count"]).reset_index()
     table["mean"] = (100 * table["mean"]).map("{:.0f} %".format)
     return table.set_axis(
-        ["method", "backbone", "layers most similar to their own", "seeds"], axis=1
+        ["method", "backbone", "most similar to their own layer", "seeds"], axis=1
     )
+
+
+def own_layer_told(frame: pd.DataFrame) -> str:
+    """`own_layer_table` as a sentence."""
+    told = [
+        f"{share} for {method} on {backbone}"
+        for method, backbone, share, _ in own_layer_table(frame).itertuples(index=False)
+    ]
+    return f"Share of layers most similar to their own: {', '.join(told)}."
 
 
 def cka_figure(chapter: Chapter, frame: pd.DataFrame):
@@ -119,24 +138,27 @@ def cka_figure(chapter: Chapter, frame: pd.DataFrame):
         if chapter.scope.backbones.get(part) in set(frame.backbone)
     ]
     fig, axes = plt.subplots(len(parts), 2, figsize=(7, 3.1 * len(parts)), squeeze=False)
+    cells = frame.groupby(["variant", "backbone"])
+    means = {
+        key: np.mean([record.values["cka"] for record in rows.record], 0) for key, rows in cells
+    }
+    most = max(mean.max() for mean in means.values())  # one scale, so that panels compare
     for row, part in zip(axes, parts, strict=True):
         for ax, variant in zip(row, PAIR, strict=True):
-            mine = frame[
-                (frame.variant == variant) & (frame.backbone == chapter.scope.backbones[part])
-            ]
+            mean = means.get((variant, chapter.scope.backbones[part]))
             ax.set(
                 title=f"{variant}, {PARTS[part]}",
                 xlabel="patches that enter block",
                 ylabel="prompts of block",
             )
             ax.grid(False)
-            if not len(mine):
+            if mean is None:
                 ax.set_title(f"{variant}, {PARTS[part]}: not run")
                 ax.set_axis_off()  # an empty frame would look like a finding
                 continue
-            mean = np.mean([record.values["cka"] for record in mine.record], 0)
-            fig.colorbar(ax.imshow(mean, cmap="viridis", vmin=0), ax=ax, label="CKA")
+            shown = ax.imshow(mean, cmap="viridis", vmin=0, vmax=most)
             ax.plot(mean.argmax(1), range(len(mean)), "o", color="#d55e00", mec="white", ms=5)
+    fig.colorbar(shown, ax=axes, label="CKA", shrink=0.7)
     return fig
 
 
@@ -180,8 +202,8 @@ def judge_convergence(chapter: Chapter) -> None:
         speed = [-float(np.mean(np.log(loss[: max(1, len(loss) // 2)]))) for loss in losses]
         found = statistics.gain(rows.assign(test=speed), "SPT-Deep", "VPT-Deep")
         note = (
-            f"Each at its own rate; {found.tasks} tasks, {found.seeds} seeds, lower on "
-            f"{found.better_tasks} of the tasks."
+            f"Each at its own learning rate; {found.tasks} tasks, {found.seeds} seeds. SPT-Deep's "
+            f"loss is lower on {found.better_tasks} of the tasks."
         )
         told = dict(evidence="trend", records=found.records, note=note)
         chapter.page.judge(claim, *found.here, **told)

@@ -1,5 +1,5 @@
-"""What the page on SPT's ablations draws: starts, share and amount of data, other tasks, lengths,
-sizes."""
+"""What the page on SPT's ablations draws: initialisations, share and amount of data, other tasks,
+lengths, sizes."""
 
 from collections.abc import Sequence
 
@@ -9,6 +9,7 @@ import pandas as pd
 import seaborn as sns
 
 from ..pages import plots
+from ..pages.friendly import named
 from ..studies import comparable, grids, statistics
 from .chapter import PARTS, Chapter
 from .spt import COLOURS, PAIR
@@ -41,7 +42,7 @@ def starts_table(chapter: Chapter, frame: pd.DataFrame) -> pd.DataFrame:
     frame = comparable.comparable(frame, ["backbone", "variant"])
     rows = []
     for name, label in STARTS.items():
-        row = {"start": label}
+        row = {"initialisation": label}
         for part in ("supervised", "mae"):
             mine = frame[frame.backbone == chapter.scope.backbones.get(part)]
             row[f"{PARTS[part]}, frozen"] = spread(mine[mine.variant == f"{name}, frozen"])
@@ -89,7 +90,7 @@ def levels_table(chapter: Chapter, frame: pd.DataFrame) -> pd.DataFrame:
     frame = comparable.comparable(frame, ["backbone", "variant"])
     rows, of_shallow = [], [*SHALLOW, None, SHALLOW[1]]
     for (name, label), plain in zip(LEVELS.items(), of_shallow, strict=True):
-        row = {"start": label}
+        row = {"initialisation": label}
         for part in ("supervised", "mae"):
             mine = frame[frame.backbone == chapter.scope.backbones.get(part)]
             row[f"{PARTS[part]}, shallow"] = spread(mine[mine.variant == plain])
@@ -97,6 +98,12 @@ def levels_table(chapter: Chapter, frame: pd.DataFrame) -> pd.DataFrame:
         rows.append(row)
     table = pd.DataFrame(rows)
     return table.loc[:, (table != "–").any()]
+
+
+def told_by(frame: pd.DataFrame, line: str, by: str) -> str:
+    """The means of several lines along a column as text."""
+    each = frame.groupby(line, sort=False)
+    return " ".join(f"{name}: {plots.told(rows, by)}." for name, rows in each)
 
 
 def share_plot(chapter: Chapter, artifact: str) -> None:
@@ -117,8 +124,9 @@ def share_plot(chapter: Chapter, artifact: str) -> None:
         artifact,
         fig,
         used,
-        "(a) Mean and range of the seeds.",
-        "Accuracy by share of the images that k-means saw.",
+        "(a) SPT-Deep by share of the images that k-means sees: mean and range over seeds.",
+        f"Test accuracy in % by share of the images: {plots.told(frame, 'share')}. Random sample: "
+        f"{plain.test.mean():.1f}.",
     )
     chapter.judge(
         "spt.figure-3.more-images-better", frame, "100 %", "10 %", on="ablation", parts=["mae"]
@@ -140,18 +148,21 @@ def matrix_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
         frame.groupby(["other", "task"]).test.mean().unstack().reindex(index=tasks, columns=tasks)
     )
     fig, ax = plt.subplots(figsize=(7, 3.2))
-    shown = {"annot": True, "fmt": ".1f", "cmap": "viridis", "cbar_kws": {"label": "% of the best"}}
-    sns.heatmap(100 * means / means.max(), ax=ax, **shown)
+    shares = 100 * means / means.max()
+    shown = {"annot": True, "fmt": ".1f", "cmap": "viridis", "vmin": 50, "vmax": 100}
+    sns.heatmap(shares, ax=ax, cbar_kws={"label": "% of the column's best"}, **shown)
     ax.set(xlabel="task that is learned", ylabel="task of the prompts")
     ax.tick_params(axis="y", rotation=0)
-    caption = f"({letter}) Prompts frozen as they started; each column is divided by its best."
-    chapter.show(
-        artifact,
-        fig,
-        frame,
-        caption,
-        "A matrix of relative accuracies, task of the prompts by task that is learned.",
+    caption = (
+        f"({letter}) Frozen prompts, initialised on the task of each row: accuracy in % of the "
+        f"best in its column."
     )
+    told = "; ".join(
+        f"{task}: "
+        + ", ".join(f"{share:.0f} with {other}" for other, share in shares[task].dropna().items())
+        for task in tasks
+    )
+    chapter.show(artifact, fig, frame, caption, f"Accuracy in % of the best, by task: {told}.")
     four, claim = chapter.of_study("spt-other-task"), f"{artifact}.own-task-best"
     rows = chapter.answers(claim, frame.assign(variant=frame.other), four, four, [part])
     if len(rows):
@@ -162,7 +173,7 @@ def matrix_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
 
 
 def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None:
-    """Accuracy of VPT-Deep and SPT-Deep by the number of prompts a block."""
+    """Accuracy of VPT-Deep and SPT-Deep by the number of prompts per block."""
     frame = chapter.rows("spt-length", part=part)
     if not len(frame):
         return
@@ -177,16 +188,11 @@ def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
     for family, rows in frame.groupby("family", sort=False):
         plots.seeds_line(ax, rows, "length", family, color=COLOURS[family])
     plots.plain_ticks(ax, lengths)
-    ax.set(xlabel="prompts a block", ylabel="test accuracy, %")
+    ax.set(xlabel="prompts per block", ylabel="test accuracy, %")
     plots.legend_below(fig, [ax])
-    caption = f"({letter}) Prompt length: mean and range of the seeds."
-    chapter.show(
-        artifact,
-        fig,
-        frame,
-        caption,
-        "Accuracy over the number of prompts for VPT-Deep and SPT-Deep.",
-    )
+    caption = f"({letter}) Prompt length: mean and range over seeds."
+    alt = "Test accuracy in % by number of prompts per block. " + told_by(frame, "family", "length")
+    chapter.show(artifact, fig, frame, caption, alt)
     if len(lengths) > 2 and set(PAIR) <= set(frame.family):
         claim, every = (
             f"{artifact}.length-matters-less",
@@ -196,7 +202,7 @@ def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
         if len(rows):
             by_length = rows.groupby(["seed", "family", "length"]).test.mean().unstack()
             ranges = (by_length.max(axis=1) - by_length.min(axis=1)).unstack("family")
-            note = f"Range over {len(lengths)} lengths in each of"
+            note = f"Range over {len(lengths)} lengths, for each of"
             chapter.judge_values(
                 claim, ranges["SPT-Deep"] - ranges["VPT-Deep"], [*rows.record], note
             )
@@ -206,7 +212,7 @@ def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
                     np.polyfit(np.log2(ours.columns.astype(float)), values, 1)[0]
                     for values in ours.to_numpy()
                 ]
-                ends = f"From {min(lengths)} to {max(lengths)} prompts in each of"
+                ends = f"From {min(lengths)} to {max(lengths)} prompts, for each of"
                 chapter.judge_values(
                     f"{artifact}.slight-gains-with-length", slopes, [*rows.record], ends
                 )
@@ -229,18 +235,15 @@ def size_plot(
     fig, ax = plt.subplots(figsize=(7, 3))
     for variant, rows in frame.groupby("variant", sort=False):
         plots.seeds_line(ax, rows, "place", variant, color=COLOURS[variant])
-    ax.set_xticks(
-        range(len(names)), [name.split("_")[1] if "_" in name else name for name in names]
-    )
-    ax.set(xlabel="size of the ViT", ylabel="test accuracy, %")
+    ax.set_xticks(range(len(names)), [named(name.partition(".")[0]) for name in names])
+    ax.set(xlabel="backbone", ylabel="test accuracy, %")
     plots.legend_below(fig, [ax])
     caption = (
-        f"({letter}) Size of the backbone, {', '.join(dict.fromkeys(frame.task))}: "
-        f"mean and range of the seeds."
+        f"({letter}) Size of the backbone, on {' and '.join(dict.fromkeys(frame.task))}: "
+        f"mean and range over seeds."
     )
-    chapter.show(
-        artifact, fig, frame, caption, "Accuracy by backbone size for VPT-Deep and SPT-Deep."
-    )
+    alt = "Test accuracy in % by backbone. " + named(told_by(frame, "variant", "backbone"))
+    chapter.show(artifact, fig, frame, caption, alt)
     if set(names) == set(frame.backbone):
         leads = {name: (frame[frame.backbone == name], "SPT-Deep", "VPT-Deep") for name in names}
         chapter.judge_least(f"{artifact}.over-vpt-at-every-size", leads, on)
@@ -261,18 +264,17 @@ def amount_plot(
     if whole.train_size.nunique() < 2:
         return
     fig, axes = plt.subplots(1, len(parts), figsize=(7, 3.3), sharey=True, squeeze=False)
+    told = []
     for ax, part in zip(axes[0], parts, strict=True):
         frame = whole[whole.backbone == chapter.scope.backbones[part]]
         for variant, rows in frame.groupby("variant", sort=False):
             plots.seeds_line(ax, rows, "train_size", variant, color=COLOURS[variant])
         plots.plain_ticks(ax, frame.train_size.unique())
         ax.set(title=PARTS[part], xlabel="training images", ylabel="test accuracy, %")
+        told.append(f"{PARTS[part]} pre-training: {told_by(frame, 'variant', 'train_size')}")
     plots.legend_below(fig, axes[0], columns=3)
-    caption = f"Task {task} by number of training images: mean and range of the seeds."
-    alt = (
-        "Accuracy over training images for full fine-tuning, VPT-Deep and SPT-Deep, one "
-        "panel a pre-training."
-    )
+    caption = f"Accuracy on {task} by number of training images: mean and range over seeds."
+    alt = f"Test accuracy in % by number of training images. {' '.join(told)}"
     chapter.show(artifact, fig, whole, caption, alt)
     for part in parts:
         judge_ends(
@@ -298,7 +300,7 @@ def judge_ends(
         if {full, *prompts} <= set(first.index) and (first[full] >= first[[*prompts]]).all():
             why = (
                 f"full fine-tuning is ahead with {few.train_size.iloc[0]} images "
-                f"already, so that nothing can reverse"
+                f"already, so the order cannot reverse"
             )
             chapter.page.not_judged(f"{artifact}.{part}-many-images", why)
             behind = {}

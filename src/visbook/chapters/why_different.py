@@ -246,7 +246,7 @@ def others(row: Row, first: Mapping[tuple, Row]) -> str:
 
 
 def cell(row: Row, method: str) -> str:
-    """What stands in the table for a factor and a method."""
+    """What the table shows for a factor and a method."""
     if found := row.moved.get(method):
         return found.told.replace("+", "±") if row.name == "seed" else found.told
     return NOT_MEASURED if "why" in row.entry else "not run yet"
@@ -255,7 +255,7 @@ def cell(row: Row, method: str) -> str:
 def counted(row: Row) -> str:
     """Over how much a row is, the command for what of it is not run, or why it is not measured."""
     if "why" in row.entry:
-        return f"told from sources: {html.escape(row.entry['why'])}"
+        return f"from sources: {html.escape(row.entry['why'])}"
     each = [*row.moved.values()]
     words = [
         " and ".join(dict.fromkeys(str(getattr(one, of)) for one in each)) + f" {of}"
@@ -337,8 +337,8 @@ def finding(found: Sequence[Row]) -> str:
     way = "lowers" if points < 0 else "raises"
     return (
         f"{first.entry['changed'].capitalize()}, {way} {method} by {abs(points):.1f} points; "
-        f"{above} of {len(measured) - 1} measured changes move a method by more than two seeds "
-        f"differ ({seed.size:.1f} points)."
+        f"{above} of {len(measured) - 1} measured changes are worth more than another seed "
+        f"({seed.size:.1f} points)."
     )
 
 
@@ -350,15 +350,20 @@ def show(page: Page) -> None:
     plots.style()
     used = [record for row in found for one in row.moved.values() for record in one.records]
     how = (
-        "A published ViT-Tiny, 112 pixels, 10 epochs; pairs of runs with the same seed. Intervals "
-        "of 95 % are for other seeds on these tasks and test images."
+        "A published ViT-Tiny, 112 pixels, 10 epochs; pairs of runs with the same seed. 95 % "
+        "intervals, over seeds, on these tasks and test images."
     )
     same = {"evidence": "trend", "records": used, "how": how}
     told = finding(found)
     left = sum(map(unfinished, found))
-    alt = f"{told} Points moved, a row of each of {len(found)} factors, the largest first."
+    alt = f"{told} Points moved by each change: " + "; ".join(
+        f"{row.entry['changed']}, "
+        + ", ".join(f"{method} {one.told}" for method, one in row.moved.items())
+        for row in found
+        if row.moved
+    )
     page.present(figure(found), caption=told, alt=alt, cell="moved", **same)
-    caption = "Points of test accuracy that one changed factor moves, the largest first."
+    caption = "Change of test accuracy in points when one thing is changed, largest first."
     if left:
-        caption += f" Of {left} factors not all runs are done yet."
+        caption += f" For {left} of the changes, not all runs are done yet."
     page.present(table(found), caption=caption, cell="moved", escape=False, **same)

@@ -41,6 +41,8 @@ NETWORK = re.compile(
     r"(?![\w=]|\.\w)"
 )
 TASK = re.compile(rf"(?<![\w./-])({'|'.join(TASKS)})(?![\w=/-])")
+GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "lambda": "λ", "sigma": "σ"}
+SYMBOL = re.compile(rf"\b({'|'.join(GREEK)})(?= = )")
 MINUS = re.compile(r"(?<![\w./{^_\\–−-])-(?=\.?\d)")  # a hyphen in front of a number
 KEPT = re.compile(r"<(code|pre|script|style)\b.*?</\1>|<[^>]*>", re.S)  # no text for readers
 
@@ -58,4 +60,5 @@ def named(text: str) -> str:
     """A text with names for readers, and a minus sign in front of what is below zero."""
     text = NETWORK.sub(lambda match: NETWORKS[match[1]] + TRAINED.get(match[2], ""), text)
     text = TASK.sub(lambda match: TASKS[match[1]], text)
+    text = SYMBOL.sub(lambda match: GREEK[match[1]], text)
     return MINUS.sub("−", text)

@@ -20,6 +20,8 @@ RED = "background: #b00020; color: #fff"  # also where no style sheet is
 RESULTS_MIME = "application/vnd.visprompt.results+json"
 EXPONENTS = ("log-log slope", "slope of the logarithm")  # as the metric of a law of growth begins
 MATHEMATICS = re.compile(r"\$([^$]+)\$")
+UNIT = re.compile(r", (points|%|bits|thousands|millions|billions)(?: \(\w+\)|;.*)?$")
+COUNTED = re.compile(r"(?:number|pairs|efficiency columns|of)\b")  # first words of such a metric
 
 
 def verdict(
@@ -242,18 +244,36 @@ def number(value: float, step: float = 0) -> str:
     return f"{value:.2e}" if abs(value) >= 1e9 or places > 8 else f"{value:,.{max(places, 0)}f}"
 
 
+def unit(claim: papers.Claim, value: float) -> str:
+    """The unit of a value of a claim's metric, with a blank before it; "" where it has none."""
+    if counts_exceptions(claim):
+        return " exception" + "s" * (value != 1)
+    found = UNIT.search(claim.metric.strip().rstrip("."))
+    return f" {found[1].replace('lions', 'lion').replace('sands', 'sand')}" if found else ""
+
+
+def counts_exceptions(claim: papers.Claim) -> bool:
+    """Whether the metric counts what speaks against the claim."""
+    plain = not (claim.tolerance or claim.published) and claim.direction == "equal"
+    return plain and bool(COUNTED.match(claim.metric))
+
+
 def condition(claim: papers.Claim) -> str:
     """What the estimate must be, in a few words."""
+    if counts_exceptions(claim):
+        return "no exceptions"
     if claim.direction != "equal" and claim.metric.startswith(EXPONENTS):
         least = "at least" if claim.direction == "greater" else "at most"
         return f"{least} {claim.margin:g}, a bound on the exponent"
     if claim.direction != "equal":
-        return f"{'above' if claim.direction == 'greater' else 'below'} {claim.margin:g}"
+        side = "above" if claim.direction == "greater" else "below"
+        return f"{side} {claim.margin:g}{unit(claim, claim.margin)}"
+    told = unit(claim, claim.published)
     if not claim.tolerance:
-        return f"exactly {number(claim.published)}"
+        return f"exactly {number(claim.published)}{told}"
     if not claim.published:
-        return f"at most {claim.tolerance:g} from 0"
-    return f"{number(claim.published, claim.tolerance)} ± {claim.tolerance:g}"
+        return f"at most {claim.tolerance:g}{told} from 0"
+    return f"{number(claim.published, claim.tolerance)} ± {claim.tolerance:g}{told}"
 
 
 def found_text(claim: papers.Claim, found: dict) -> str:
@@ -261,12 +281,13 @@ def found_text(claim: papers.Claim, found: dict) -> str:
     if found["estimate"] is None:
         return ""
     step = claim.tolerance or 0
+    seen = found["estimate"] if found["low"] == found["high"] else round(found["estimate"], 9)
+    text, told = number(seen, step), unit(claim, seen)
     if None in (found["low"], found["high"]):
-        return f"{number(found['estimate'], step)} (no interval)"
-    text = number(found["estimate"], step)
+        return f"{text}{told} (no interval)"
     if found["high"] > found["low"]:
         text += f" [{number(found['low'], step)}, {number(found['high'], step)}]"
-    return text
+    return f"{text}{told}"
 
 
 def claim_html(claim: papers.Claim, found: dict, above: str = "../") -> str:

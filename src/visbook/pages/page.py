@@ -18,6 +18,7 @@ from visprompt.words import EVIDENCE, NOT_RUN
 from ..studies import plan
 from ..studies.statistics import Cell
 from . import judging
+from .friendly import named
 from .parameters import Parameters
 
 
@@ -168,7 +169,7 @@ class Page:
                 count.computed,
                 evidence="derived",
                 records=records,
-                note=note or f"Built as {count.reading}.",
+                note=note or judging.sentence(f"Built as {count.reading}"),
             )
 
     def not_judged(self, claim_id: str, why: str) -> None:
@@ -280,6 +281,7 @@ def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:
             raise BadInput(
                 f"{caption!r}: a figure needs alt=, one sentence that says what is to be seen."
             )
+        alt = named(alt)  # it is no text of the page, in which the site does it
         if isinstance(thing, dict):
             body = slider_html(thing, caption, alt)
         else:
@@ -287,8 +289,8 @@ def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:
     elif isinstance(thing, str):
         body = thing
     else:
-        named = not isinstance(thing.index, pd.RangeIndex)
-        body = boxed(thing.to_html(border=0, escape=escape, index=named))
+        index = not isinstance(thing.index, pd.RangeIndex)
+        body = boxed(thing.to_html(border=0, escape=escape, index=index))
     return (
         f'<figure class="vp-figure">{body}<figcaption>{html.escape(caption)} '
         f'{judging.badge(evidence)} <span class="vp-how">{html.escape(how)}</span> '

@@ -56,7 +56,7 @@ def asserted(claim: papers.Claim) -> str:
 def printed(claim: papers.Claim) -> str:
     """The printed value as HTML; where the paper prints a sentence, what was asked of the
     estimate."""
-    return rich(claim.printed) if is_value(claim) else f"asked: {condition(claim)}"
+    return rich(claim.printed) if is_value(claim) else f"tested: {condition(claim)}"
 
 
 def details(claim: papers.Claim, found: dict, results: dict, above: str) -> str:
@@ -77,7 +77,7 @@ def details(claim: papers.Claim, found: dict, results: dict, above: str) -> str:
     on, note = html.escape(found["images"]), rich(found["note"])
     lines = [
         f"Printed in {html.escape(claim.where)}{text}; {where}.",
-        f"Asked: {asked}",
+        f"Tested: {asked}",
         f"Found: {found_text(claim, found) or 'no estimate'}. {on} {note}".strip(),
         f'<a class="vp-address" '
         f'href="{above}claims.html#{html.escape(claim.id)}">{code(claim.id)}</a> {source}',
@@ -106,7 +106,7 @@ def compact(ids: Iterable[str], results: dict, above: str = "../") -> str:
         ]
         (digits if claim.weight == WEIGHTS[-1] else rows).append(row)
     head, kind = (
-        ["What the paper says", "Printed, or asked", "Ours", "Verdict"],
+        ["What the paper says", "Printed, or tested", "Ours", "Verdict"],
         "vp-claims vp-cards",
     )
     shown = table(head, rows[:OPEN], kind=kind) if rows else ""
@@ -138,7 +138,7 @@ def explorer(results: dict, root: Path, paper: str | None = None) -> str:
                 badge(claim.weight),
             ]
         )
-    head = ["Paper", "Claim", "Printed, or asked", "Found", "Verdict", "Evidence", "Weight"]
+    head = ["Paper", "Claim", "Printed, or tested", "Ours", "Verdict", "Evidence", "Weight"]
     choices = (
         ("Paper", "Verdict", "Evidence", "Weight")
         if paper is None

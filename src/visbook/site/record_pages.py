@@ -78,10 +78,17 @@ def bundles(results: dict) -> Iterator[tuple[str, dict]]:
         whole["records"] = [
             record
             if held.setdefault(record["id"], artifact) == artifact
-            else {"id": record["id"], "in": f"{held[record['id']]}.html"}
+            else {"id": record["id"], "in": f"{held[record['id']]}.html", "brief": brief(record)}
             for record in whole["records"]
         ]
         yield artifact, whole
+
+
+def brief(record: dict) -> list:
+    """What a row of the table says of a record that stands in full in another file: method,
+    backbone, task, seed and test accuracy."""
+    named = [record["settings"].get(name) for name in ("method", "backbone", "task", "seed")]
+    return [*named, record["values"].get("test") if record["kind"] == "tune" else None]
 
 
 def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> dict:

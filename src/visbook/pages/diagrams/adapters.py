@@ -9,7 +9,7 @@ from .sketch import EDGE, TRAINED, Sketch, picture
 
 @picture("lora")
 def lora() -> Figure:
-    """One block opened. Beside the frozen query and value projections runs a trained path of two
+    """Inside one block. Beside the frozen query and value projections runs a trained path of two
     wedges, A down to rank r and B up again; its result is added. Keys have none."""
     s = Sketch(3.1)
     y = 1.6
@@ -37,9 +37,9 @@ def beside(s: Sketch, start, end, y, low):
 
 @picture("adapter")
 def adapter() -> Figure:
-    """One block opened. Behind the attention's projection, and again behind the MLP, the signal
-    also takes a detour through two trained wedges, down to a few units and up again, and is added
-    to itself before the skip connection joins."""
+    """Inside one block. After the attention's projection, and again after the MLP, the signal also
+    takes a detour through two trained wedges, down to a few units and up again, and is added to
+    itself before the skip connection joins."""
     s = Sketch(2.75)
     y = 1.5
     at = opened(s, y, room={"proj": 0.78, "fc2": 0.78}, skip=0.95)
@@ -51,7 +51,7 @@ def adapter() -> Figure:
 
 @picture("adaptformer")
 def adaptformer() -> Figure:
-    """One block opened. Parallel to the frozen MLP, from behind its LayerNorm to behind its second
+    """Inside one block. Parallel to the frozen MLP, from behind its LayerNorm to behind its second
     layer, runs a trained bottleneck with a ReLU, whose result is multiplied by s and added.
     Attention has none."""
     s = Sketch(2.75)
@@ -69,8 +69,8 @@ def adaptformer() -> Figure:
 
 @picture("ssf")
 def ssf() -> Figure:
-    """One block opened. On the wire behind every layer, LayerNorms included, sits a trained
-    diamond, a scale and a shift of each channel. No path is added."""
+    """Inside one block. On the wire after every layer, LayerNorms included, sits a trained diamond,
+    a scale and a shift of each channel. No path is added."""
     s = Sketch(2.6)
     y = 1.5
     at = opened(s, y, skip=0.85)

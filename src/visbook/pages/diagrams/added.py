@@ -49,7 +49,7 @@ def visual_prompt() -> Figure:
 def activation_prompt() -> Figure:
     """In front of block 2 a trained tensor with one vector for each token, the class token's
     included, is added to the tokens; a bracket says that everything before it is computed once and
-    kept. Below, the three kinds: sum, product entry by entry, and further tokens set beside the
+    cached. Below, the three kinds: sum, product entry by entry, and further tokens set beside the
     others."""
     s = Sketch(4.0)
     y = 2.85

@@ -9,7 +9,7 @@ from .sketch import WIDTH, Sketch, picture
 @picture("vit")
 def vit() -> Figure:
     """A frozen vision transformer: image, stem, tokens, blocks, and a trained head behind the class
-    token. Below, one block opened: LayerNorm, projections to queries Q, keys K and values V,
+    token. Below, the inside of one block: LayerNorm, projections to queries Q, keys K and values V,
     attention, output projection and a sum with what entered; then LayerNorm, an MLP of two layers
     and another sum."""
     s = Sketch(4.6)
@@ -24,7 +24,7 @@ def vit() -> Figure:
 @picture("linear-probe")
 def linear_probe() -> Figure:
     """The image passes a frozen stem and frozen blocks; only the head behind the class token is
-    trained. A bracket under all frozen parts says that their result is computed once and kept."""
+    trained. A bracket under all frozen parts says that their result is computed once and cached."""
     s = Sketch(2.3)
     at = network(s, 1.5)
     brace(
@@ -49,7 +49,7 @@ def full_finetune() -> Figure:
 
 @picture("bias")
 def bias() -> Figure:
-    """One block opened. Each layer carries a small trained tab b, its shift; the tab of the key
+    """Inside one block. Each layer has a small trained tab b, its bias; the tab of the key
     projection is hollow, because it changes no output."""
     s = Sketch(2.6)
     y = 1.5
@@ -70,7 +70,7 @@ def bias() -> Figure:
 
 @picture("norm-tune")
 def norm_tune() -> Figure:
-    """One block opened, then the last LayerNorm and the head. Both LayerNorms of the block and the
+    """Inside one block, then the last LayerNorm and the head. Both LayerNorms of the block and the
     last one are trained: each has a scale gamma and a shift beta a channel. Attention, projections
     and MLP stay grey."""
     s = Sketch(2.55)

@@ -34,10 +34,10 @@ def space(s: Sketch, x, y, prompts, pulls, pushes=()):
 @picture("da-vpt")
 def da_vpt() -> Figure:
     """Left, classes are gathered by k-means over their mean features into as many clusters as there
-    are guided prompts; each prompt stands for one cluster. Middle, the prompts enter the guided
-    block, here the last. Right, in the space of features each prompt is drawn to the patches of its
-    own classes, solid arrows, and pushed from those of others, dashed lines; the class token is
-    drawn to the prompt of its class and pushed from another."""
+    are guided prompts; each prompt represents one cluster. Middle, the prompts enter the guided
+    block, here the last. Right, in the space of features each prompt is pulled towards the patches
+    of its own classes, solid arrows, and pushed away from those of others, dashed lines; the class
+    token is pulled towards the prompt of its class and pushed away from another."""
     s = Sketch(3.75)
     s.text(0.95, 3.58, "classes, by k-means")
     heights = (3.0, 2.35, 1.7)
@@ -87,9 +87,9 @@ def da_vpt() -> Figure:
 
 @picture("da-vpt-plus")
 def da_vpt_plus() -> Figure:
-    """One block opened. The prompts are DA-VPT's. In front of block 0 a trained vector is added to
-    the class token; at the value projection sits a trained shift b, and at the key projection one
-    that is dashed because it changes no output."""
+    """Inside one block. The prompts are DA-VPT's. In front of block 0 a trained vector is added to
+    the class token; at the value projection there is a trained bias b, and at the key projection
+    one that is dashed because it changes no output."""
     s = Sketch(3.05)
     y = 1.75
     at = opened(s, y, left=1.05, skip=0.95)
@@ -137,9 +137,9 @@ def flow(s: Sketch, x, y, guided):
 @picture("davpt.figure-1")
 def davpt_figure_1() -> Figure:
     """Two columns, VPT-Deep and DA-VPT. Above, prompts among patches of three groups of classes:
-    VPT-Deep's prompts lie between the groups and are drawn to patches of several; each of DA-VPT's
-    lies in one group. Below, patches of one image pass to prompts and on to the class token: from
-    all to all in VPT-Deep, and in DA-VPT from the object's patches through the prompt of its
+    VPT-Deep's prompts are between the groups and are attracted to patches of several; each of
+    DA-VPT's is in one group. Below, patches of one image pass to prompts and on to the class token:
+    from all to all in VPT-Deep, and in DA-VPT from the object's patches through the prompt of its
     class."""
     s = Sketch(4.75)
     for x, name in ((1.75, "VPT-Deep"), (5.25, "DA-VPT")):

@@ -45,8 +45,8 @@ def cdc() -> Figure:
 
 @picture("ivpt")
 def ivpt() -> Figure:
-    """As in CDC, each block's prompts are joined by those of the block before, here weighted by a
-    trained N by N matrix gamma. Behind each block but the last, the patches that the class token
+    """As in CDC, the prompts of the block before are added to each block's, here weighted by a
+    trained N by N matrix gamma. After each block except the last, the patches that the class token
     attends to most are circled, and a trained prompt is added to each of them."""
     s = Sketch(3.95)
     kinds = ("computed", ("dropped", "computed"), ("dropped", "computed"), "dropped")
@@ -126,9 +126,9 @@ def tower(s: Sketch, x, low, kind, layers=3, patches=1, rise=1.02):
 @picture("ivpt.figure-1")
 def ivpt_figure_1() -> Figure:
     """Three towers of two blocks. In the first, each block has prompts of its own and what comes
-    out for them is not used. In the second, prompts that come out travel on and new ones are added
-    to them. In the third, prompts that enter a block are joined by those of the block before,
-    weighted by gamma, and salient patches get a trained prompt added."""
+    out for them is not used. In the second, prompts that come out are passed on and new ones are
+    added to them. In the third, those of the block before, weighted by gamma, are added to the
+    prompts that enter a block, and salient patches get a trained prompt added."""
     s = Sketch(3.25)
     for x, kind, words in (
         (1.15, "isolated", "each block its own\n(VPT-Deep)"),
@@ -143,9 +143,9 @@ def ivpt_figure_1() -> Figure:
 @picture("ivpt.figure-3")
 def ivpt_figure_3() -> Figure:
     """Five towers of three blocks, A to E. A: new prompts at each block, outputs not used. B:
-    outputs travel on and new prompts are added to them. C: outputs travel on and residuals are
-    added inside each block. D: each block's prompts are joined by those of all blocks before. E: by
-    those of the one block before."""
+    outputs are passed on and new prompts are added to them. C: outputs are passed on and residuals
+    are added inside each block. D: the prompts of all earlier blocks are added to each block's. E:
+    those of the block before."""
     s = Sketch(4.25)
     for index, (kind, words) in enumerate(
         [

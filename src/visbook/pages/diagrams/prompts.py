@@ -10,8 +10,8 @@ from .sketch import CLASS, EDGE, TRAINED, Sketch, picture
 @picture("vpt-shallow")
 def vpt_shallow() -> Figure:
     """Three trained prompts join the class token and the patches in front of block 0. What comes
-    out of a block for them enters the next one like every other token, so they travel through all
-    blocks; behind the last they are not used."""
+    out of a block for them enters the next one like every other token, so they pass through all
+    blocks; after the last they are not used."""
     s = Sketch(2.95)
     at = network(s, 1.55, ("trained", "computed", "computed", "dropped"))
     above(s, at, ["$P_0$", "$Z_1$", "$Z_{L-1}$", "$Z_L$"], range(4))
@@ -33,9 +33,9 @@ def vpt_deep() -> Figure:
 
 @picture("gate-vpt")
 def gate_vpt() -> Figure:
-    """Trained prompts enter block 0. Over each block runs a second path for the prompts; behind the
+    """Trained prompts enter block 0. A second path over each block is for the prompts; after the
     block a trained gate g mixes the prompts that came out with those that went in. Inside each
-    block stands a trained temperature T that divides the attention scores."""
+    block a trained temperature T that divides the attention scores."""
     s = Sketch(3.2)
     at = network(s, 1.55, ("trained", "computed", "computed", "dropped"))
     row, over = at["prompts"][0][1][1], at["top"] + 0.32
@@ -101,8 +101,8 @@ def e2vpt() -> Figure:
 
 @picture("provp")
 def provp() -> Figure:
-    """The prompts that come out of a block travel on, and in front of the next block new trained
-    prompts are added to them, entry by entry."""
+    """The prompts that come out of a block are passed on, and in front of the next block new
+    trained prompts are added to them, entry by entry."""
     s = Sketch(3.5)
     at = network(s, 1.5, ("trained", ("computed", "computed"), ("computed", "computed"), "dropped"))
     for column, name in zip((1, 2), ("$P^{1}$", "$P^{L-1}$")):
@@ -122,7 +122,7 @@ def provp() -> Figure:
 
 @picture("express")
 def express() -> Figure:
-    """One block opened. Prompts, class token and patches enter. In front of LayerNorm, in front of
+    """Inside one block. Prompts, class token and patches enter. In front of LayerNorm, in front of
     the query, key and value projections, and in front of self-attention a trained residual is added
     to the prompts alone. The prompts that come out go on to the next block."""
     s = Sketch(3.3)
@@ -159,8 +159,8 @@ def express() -> Figure:
 @picture("keys-and-values")
 def keys_and_values() -> Figure:
     """Two tables of attention with a row for each query and a column for each key and value, in the
-    order prompts, class token, patches. In most blocks the rows of the prompts are dashed: nobody
-    reads what they give. In the last block only the class token's row is left. The columns of the
+    order prompts, class token, patches. In most blocks the rows of the prompts are dashed: their
+    outputs are not used. In the last block only the class token's row is left. The columns of the
     prompts are there in both."""
     s = Sketch(3.55)
     kinds = ["trained", "trained", "class", *["patch"] * 4]

@@ -9,8 +9,8 @@ from .sketch import CLASS, EDGE, STEP, TRAINED, Sketch, picture
 @picture("spt-shallow")
 def spt_shallow() -> Figure:
     """Left, before training: images of the task pass the frozen stem and give a pool of patch
-    tokens; a few drawn ones, outlined, become the trained prompts. Right, training: the prompts
-    enter block 0 and travel through all blocks, as in VPT-Shallow."""
+    tokens; a few sampled ones, outlined, become the trained prompts. Right, training: the prompts
+    enter block 0 and pass through all blocks, as in VPT-Shallow."""
     s = Sketch(3.45)
     s.text(1.3, 3.28, "before training")
     s.text(5.0, 3.28, "training")
@@ -55,8 +55,8 @@ def spt_shallow() -> Figure:
 @picture("spt-deep")
 def spt_deep() -> Figure:
     """Two rows. Above, before training, images of the task pass the frozen network once, and at
-    every level some patch tokens are drawn. Below, they become the trained prompts of the block of
-    the same level; otherwise it is VPT-Deep, with prompt outputs that are not used."""
+    every level some patch tokens are sampled. Below, they become the trained prompts of the block
+    of the same level; otherwise it is VPT-Deep, with prompt outputs that are not used."""
     s = Sketch(5.0)
     s.text(0.1, 4.8, "before training, once", ha="left")
     for shift in (0.1, 0.05, 0):
