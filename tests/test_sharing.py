@@ -80,26 +80,28 @@ def test_another_s_records_are_accepted_and_stand_beside_ours(away, home):
     (accepted,) = others.accepted()
     assert accepted.sender["name"] == "A. Sender" and len(accepted.records) == 8
     rows = others.beside(records.all_records("tune"), [accepted])
-    (both,) = [row for row in rows if row["ours"] is not None]
-    assert (both["method"], both["ours"], both["precision"]) == (
-        "vpt-deep",
-        mine.values["test"],
-        "float32",
-    )
+    (both,) = [row for row in rows if not row["values"][-1]["sender"]]
+    assert (both["method"], both["seed"], both["spread"]) == ("vpt-deep", 1, 0)
+    assert both["values"][-1]["test"] == mine.values["test"]
+    # float32 and bf16 are two values of one run
+    (two, *_) = [row for row in rows if (row["method"], row["seed"]) == ("linear-probe", 0)]
+    assert {one["precision"] for one in two["values"]} == {"float32", "bf16"} and len(rows) == 6
     # none of it is found as one of ours
     assert [record.id for record in records.all_records("tune")] == [mine.id]
     with pytest.raises(BadInput, match="accepted already"):
         accepting.accept(path, count=0, seed=0)
 
 
-def test_runs_equal_to_ours_to_the_last_digit_are_no_other_party(away, home):
+def test_runs_equal_to_ours_to_the_last_digit_are_no_other_party(away, home, monkeypatch):
     mine = do("vpt-deep", 1)
     found = looked(away, home)
-    keys = {record.key for record in found.records}
+    runs, own = set(map(others.run_name, found.records)), others.run_name(mine)
     accepting.write(found, [], 0)
-    assert others.parties({mine.key}, others.accepted()) == 1
-    assert others.parties(keys - {mine.key}, others.accepted()) == 2
-    assert others.parties({*keys, "another run"}, others.accepted()) == 1
+    assert others.parties({own}, others.accepted()) == []
+    assert others.parties(runs - {own}, others.accepted()) == ["A. Sender"]
+    assert others.parties({*runs, "another run"}, others.accepted()) == []
+    monkeypatch.setattr(others, "own_names", lambda: {"A. Sender"})
+    assert others.parties(runs - {own}, others.accepted()) == []
 
 
 def test_200_tampered_files_are_refused_in_one_line(away, home):
