@@ -50,7 +50,8 @@ def away(tmp_path_factory):
         for seed in range(2):
             do("linear-probe", seed, "bf16", threads=2)
         found, refused = sending.chosen(lambda record: True)
-        assert len(found) == 8 and not refused
+        # each process that draws pictures leaves a record of them
+        assert len(found) == 8 and [why[:12] for why in refused] == ["of kind data"]
         text = sending.packed(found, SENDER)
         assert "A. Sender" in sending.told(found, SENDER, text)
         yield text
@@ -196,3 +197,18 @@ def test_hours_of_a_card_choose_what_settles_claims():
     for hours, card in ((0, "h100"), (8, "h1000"), (-1, "h100"), (math.nan, "h100")):
         with pytest.raises(BadInput):
             adopting.fitting(hours, card)
+
+
+@pytest.mark.parametrize(
+    "kind, why", [("bench", "one machine"), ("epochs", "no curves"), ("count", "here again")]
+)
+def test_other_kinds_of_record_stay_and_are_refused_with_the_reason(kind, why, stores, tmp_path):
+    records.recorded(kind, {"name": "x"}, lambda: {"value": 1})
+    found, refused = sending.chosen(lambda record: True)
+    ((said, number),) = refused.items()
+    assert not found and number == 1 and why in said and "(kind tune) are taken alone" in said
+    content = {"form": 1, "sender": vars(SENDER), "records": [{"kind": kind}], "code": {}}
+    path = tmp_path / "sent.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(BadInput, match=why):
+        form.read(path)

@@ -71,8 +71,8 @@ def run_name(record: Record) -> str:
 
 
 def beside(ours: Iterable[Record], all_of_them: Iterable[Accepted]) -> list[dict]:
-    """The runs that others sent, a row each: method, task, network and seed, the values of all who
-    did it, ours last, and how far they are apart in points (None of one value)."""
+    """The runs that others sent, a row each: its name, method, task, network and seed, the values
+    of all who did it, ours last, and how far they are apart in points (None of one value)."""
     known: dict[str, list[Record]] = {}
     for record in ours:
         known.setdefault(run_name(record), []).append(record)
@@ -90,7 +90,7 @@ def beside(ours: Iterable[Record], all_of_them: Iterable[Accepted]) -> list[dict
         tests = [value["test"] for value in values]
         row = {part: record.settings[part] for part in ("method", "task", "backbone", "seed")}
         apart = max(tests) - min(tests) if len(tests) > 1 else None
-        found.append(row | {"values": values, "spread": apart})
+        found.append(row | {"run": name, "values": values, "spread": apart})
     return found
 
 
