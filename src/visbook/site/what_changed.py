@@ -91,7 +91,7 @@ def section(results: dict, root: Path) -> str:
     """What changed since the newest earlier release, as Markdown."""
     found = older(root)
     if not found:
-        return "This is the first release, so there is none to compare it with."
+        return "No earlier release is kept here yet, so there is nothing to compare with."
     version, path = [*found.items()][-1]
     files = ", ".join(
         f'<a href="downloads/claims-{name}.csv" download>{name}</a>' for name in reversed(found)
