@@ -176,13 +176,18 @@ def test_the_crate_has_what_its_rules_ask_for(tree, tmp_path):
 def test_a_doi_has_its_place(tree, tmp_path):
     release.made(tmp_path / "one", tree)
     assert "doi" not in edition.citation({}, tree)
+    assert '"url"' not in (tmp_path / "one" / "ro-crate-metadata.json").read_text()
+    config = "repository: {url: 'https://example.org/book/'}\n"
+    (tree / "_config.yml").write_text(config)
     path = tree / "CITATION.cff"
     path.write_text(path.read_text() + "doi: 10.1234/x\n")
     who = ["-c", "user.name=N", "-c", "user.email=n@example.org"]
-    subprocess.run(["git", *who, "commit", "-qam", "A DOI"], cwd=tree, check=True)
+    subprocess.run(["git", "add", "-A"], cwd=tree, check=True)
+    subprocess.run(["git", *who, "commit", "-qm", "A DOI"], cwd=tree, check=True)
     release.made(tmp_path / "two", tree)
     text = (tmp_path / "two" / "ro-crate-metadata.json").read_text()
     assert '"identifier": "https://doi.org/10.1234/x"' in text
+    assert '"url": "https://example.org/book"' in text
     assert "doi = {10.1234/x}" in edition.citation({}, tree)
     assert "\n# doi: " in (ROOT / "CITATION.cff").read_text()  # until there is one
     told = edition.footer(ROOT)

@@ -22,6 +22,7 @@ import yaml
 from visprompt import paths
 from visprompt.errors import BadInput
 
+from . import edition
 from . import what_changed as changes
 
 FORMATS = {
@@ -135,8 +136,9 @@ def crate(folder: Path, root: Path) -> None:
     cite = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
     files = sorted(folder.iterdir())
     licence = {"@id": f"https://spdx.org/licenses/{cite['license']}"}
+    address = {"url": there} if (there := edition.repository(root)) else {}
     people = [
-        {"@id": f"#author-{n}", "@type": "Organization", "name": one["name"]}
+        {"@id": f"#author-{n}", "@type": "Organization", "name": one["name"]} | address
         for n, one in enumerate(cite["authors"])
     ]
     authors = [{"@id": one["@id"]} for one in people]
