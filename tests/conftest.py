@@ -48,6 +48,7 @@ WHOLE = [
     "workflow",
     "new_paper",
     "plan_and_pages",
+    "second_clone",
 ]
 SECONDS = 100  # of a processor, that `make test` gives to costly tests
 TAKEN = Counter()  # seconds by test, and by file what setting up took

@@ -47,7 +47,7 @@ LINES = {
     "timing": 1520,
     "auditing": 1910,
     "studies": 7250,  # changed factors, what fits into hours of a card, one cell at its own scale
-    "sharing": 1300,
+    "sharing": 1400,  # why other kinds of record stay, who has done a run
     "pages": 2600,
     "chapters": 11200,  # alternative texts with the numbers of each figure
     # how pages begin and end, names for readers, version and citation, releases, what is wanted

@@ -50,7 +50,8 @@ def away(tmp_path_factory):
         for seed in range(2):
             do("linear-probe", seed, "bf16", threads=2)
         found, refused = sending.chosen(lambda record: True)
-        assert len(found) == 8 and not refused
+        # each process that draws pictures leaves a record of them
+        assert len(found) == 8 and [why[:12] for why in refused] == ["of kind data"]
         text = sending.packed(found, SENDER)
         assert "A. Sender" in sending.told(found, SENDER, text)
         yield text
@@ -80,26 +81,28 @@ def test_another_s_records_are_accepted_and_stand_beside_ours(away, home):
     (accepted,) = others.accepted()
     assert accepted.sender["name"] == "A. Sender" and len(accepted.records) == 8
     rows = others.beside(records.all_records("tune"), [accepted])
-    (both,) = [row for row in rows if row["ours"] is not None]
-    assert (both["method"], both["ours"], both["precision"]) == (
-        "vpt-deep",
-        mine.values["test"],
-        "float32",
-    )
+    (both,) = [row for row in rows if not row["values"][-1]["sender"]]
+    assert (both["method"], both["seed"], both["spread"]) == ("vpt-deep", 1, 0)
+    assert both["values"][-1]["test"] == mine.values["test"]
+    # float32 and bf16 are two values of one run
+    (two, *_) = [row for row in rows if (row["method"], row["seed"]) == ("linear-probe", 0)]
+    assert {one["precision"] for one in two["values"]} == {"float32", "bf16"} and len(rows) == 6
     # none of it is found as one of ours
     assert [record.id for record in records.all_records("tune")] == [mine.id]
     with pytest.raises(BadInput, match="accepted already"):
         accepting.accept(path, count=0, seed=0)
 
 
-def test_runs_equal_to_ours_to_the_last_digit_are_no_other_party(away, home):
+def test_runs_equal_to_ours_to_the_last_digit_are_no_other_party(away, home, monkeypatch):
     mine = do("vpt-deep", 1)
     found = looked(away, home)
-    keys = {record.key for record in found.records}
+    runs, own = set(map(others.run_name, found.records)), others.run_name(mine)
     accepting.write(found, [], 0)
-    assert others.parties({mine.key}, others.accepted()) == 1
-    assert others.parties(keys - {mine.key}, others.accepted()) == 2
-    assert others.parties({*keys, "another run"}, others.accepted()) == 1
+    assert others.parties({own}, others.accepted()) == []
+    assert others.parties(runs - {own}, others.accepted()) == ["A. Sender"]
+    assert others.parties({*runs, "another run"}, others.accepted()) == []
+    monkeypatch.setattr(others, "own_names", lambda: {"A. Sender"})
+    assert others.parties(runs - {own}, others.accepted()) == []
 
 
 def test_200_tampered_files_are_refused_in_one_line(away, home):
@@ -194,3 +197,18 @@ def test_hours_of_a_card_choose_what_settles_claims():
     for hours, card in ((0, "h100"), (8, "h1000"), (-1, "h100"), (math.nan, "h100")):
         with pytest.raises(BadInput):
             adopting.fitting(hours, card)
+
+
+@pytest.mark.parametrize(
+    "kind, why", [("bench", "one machine"), ("epochs", "no curves"), ("count", "here again")]
+)
+def test_other_kinds_of_record_stay_and_are_refused_with_the_reason(kind, why, stores, tmp_path):
+    records.recorded(kind, {"name": "x"}, lambda: {"value": 1})
+    found, refused = sending.chosen(lambda record: True)
+    ((said, number),) = refused.items()
+    assert not found and number == 1 and why in said and "(kind tune) are taken alone" in said
+    content = {"form": 1, "sender": vars(SENDER), "records": [{"kind": kind}], "code": {}}
+    path = tmp_path / "sent.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(BadInput, match=why):
+        form.read(path)

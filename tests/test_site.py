@@ -268,6 +268,8 @@ def test_weakest_evidence_counts(small, monkeypatch):
     by_audit = {finding["claim"] for finding in found["findings"]}
     judged = {id for id, claim in found["claims"].items() if claim["evidence"]}
     assert judged <= by_audit and all(found["claims"][id]["evidence"] == "derived" for id in judged)
+    assert judged and {*found["claims"][min(judged)]["parties"]} == {"us"}
+    assert all(not claim["parties"] for claim in found["claims"].values() if not claim["evidence"])
 
 
 @pytest.mark.parametrize(

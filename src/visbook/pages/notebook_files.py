@@ -35,3 +35,17 @@ def notebooks_faults(content: dict, file: Path) -> Iterable[Fault]:
             if id in shown:
                 yield Fault(path, f"{id!r} is given to {shown[id]} already; delete one.")
             shown[id] = name
+
+
+def replies_schema() -> dict:
+    """`replies.yaml`."""
+    day = {"type": "string", "pattern": r"^\d{4}-\d{2}-\d{2}$", "description": "a date in quotes"}
+    link = {"type": "string", "pattern": r"^https?://\S+$", "description": "an address"}
+    return named(listed(mapping({"from": TEXT, "date": day, "text": TEXT}, {"link": link})), 0)
+
+
+def replies_faults(content: dict, file: Path) -> Iterable[Fault]:
+    """A reply is to a claim that there is."""
+    claims = [claim.id for claim in papers.claims()]
+    for id in content:
+        yield from known((), "claim", id, claims, id)

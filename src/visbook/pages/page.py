@@ -291,9 +291,10 @@ def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:
     else:
         index = not isinstance(thing.index, pd.RangeIndex)
         body = boxed(thing.to_html(border=0, escape=escape, index=index))
+    by = " by us" if evidence == "replicated" else ""  # a page shows no other's runs
     return (
         f'<figure class="vp-figure">{body}<figcaption>{html.escape(caption)} '
-        f'{judging.badge(evidence)} <span class="vp-how">{html.escape(how)}</span> '
+        f'{judging.badge(evidence)}{by} <span class="vp-how">{html.escape(how)}</span> '
         f"{links}</figcaption></figure>"
     )
 

@@ -21,6 +21,9 @@ MOST = 20_000  # records of a file
 LONGEST = 200  # characters of a text
 TEXT = re.compile(r"[\w .,:;()@+*'=\[\]-]*")  # no path, no markup, one line
 DIGEST = re.compile("[0-9a-f]{12}")
+TAKEN = "tune"  # the one kind of record that is taken
+TIMED = ("bench", "cost", "turns")
+ON_A_RUN = ("attention", "clustering", "epochs", "guidance", "noise", "prompts", "segment")
 
 
 class Short(str):
@@ -203,6 +206,9 @@ def submission(content: Any) -> Submission:
         if not getattr(given.sender, name).strip():
             raise BadInput(f"the sender's {name} is missing.")
     for n, record in enumerate(given.records):
+        kind = record.get("kind") if isinstance(record, dict) else None
+        if isinstance(kind, str) and kind != TAKEN:
+            raise BadInput(f"record {n} is of kind {brief(kind)}; {not_taken(kind)}.")
         given.sent.append(built(Sent, record, f"record {n}"))
     wanted = {sent.code for sent in given.sent}
     if wanted != {*given.code}:
@@ -212,6 +218,16 @@ def submission(content: Any) -> Submission:
         if not all(isinstance(place, str) and isinstance(said, str) for place, said in lines):
             raise BadInput(f"list of code {brief(name)} is not place and hash.")
     return given
+
+
+def not_taken(kind: str) -> str:
+    """Why a kind of record is not taken, and which is."""
+    why = "its values need no machine but the reader's, who computes them here again"
+    if kind in TIMED:
+        why = "its times hold for one machine, and no other can check them"
+    elif kind in ON_A_RUN:
+        why = "its form has no curves and bits of test images by which it could be checked"
+    return f"{why}, so runs of training (kind {TAKEN}) are taken alone"
 
 
 def built(kind: type, content: Any, where: str, leave_out: tuple[str, ...] = ()) -> Any:

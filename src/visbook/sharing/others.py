@@ -5,12 +5,17 @@ them.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from visprompt.errors import BadInput
+from visprompt.manifests import load_yaml
+from visprompt.paths import ROOT
 from visprompt.records import Record, store
+from visprompt.training.recipe import recorded_recipe
+
+from ..studies.evidence import FREE
 
 
 @dataclass(frozen=True)
@@ -55,38 +60,66 @@ def accepted() -> list[Accepted]:
     return sorted(found, key=lambda one: one.date)
 
 
-def beside(ours: Sequence[Record], all_of_them: Sequence[Accepted]) -> list[dict]:
-    """The runs that others have of ours, a row each: values of both, sender and machine."""
-    known = {record.key: record for record in ours}
-    rows = []
+def run_name(record: Record) -> str:
+    """Which run a record is of, on whatever machine and in whatever precision: a hash of what was
+    decided, but for `FREE`."""
+    settings = dict(record.settings)
+    if "recipe" in settings:
+        recipe = recorded_recipe(settings)
+        settings["recipe"] = {name: recipe[name] for name in recipe if name not in FREE}
+    return store.short_hash([record.kind, settings, record.data, record.weights])
+
+
+def beside(ours: Iterable[Record], all_of_them: Iterable[Accepted]) -> list[dict]:
+    """The runs that others sent, a row each: its name, method, task, network and seed, the values
+    of all who did it, ours last, and how far they are apart in points (None of one value)."""
+    known: dict[str, list[Record]] = {}
+    for record in ours:
+        known.setdefault(run_name(record), []).append(record)
+    sent: dict[str, list[dict]] = {}
+    rows: dict[str, Record] = {}
     for one in all_of_them:
         for record in one.records:
-            mine = known.get(record.key)
-            rows.append(
-                {
-                    "sender": one.sender["name"],
-                    "machine": record.hardware["gpu"] or record.hardware["cpu"],
-                    "method": record.settings["method"],
-                    "task": record.settings["task"],
-                    "backbone": record.settings["backbone"],
-                    "seed": record.settings["seed"],
-                    "precision": record.settings["recipe"]["precision"],
-                    "theirs": record.values["test"],
-                    "ours": None if mine is None else mine.values["test"],
-                    "equal": record.id in one.equal,
-                }
-            )
-    return rows
+            name = run_name(record)
+            rows.setdefault(name, record)
+            value = valued(record, one.sender["name"]) | {"equal": record.id in one.equal}
+            sent.setdefault(name, []).append(value)
+    found = []
+    for name, record in rows.items():
+        values = sent[name] + [valued(mine, "") for mine in known.get(name, ())]
+        tests = [value["test"] for value in values]
+        row = {part: record.settings[part] for part in ("method", "task", "backbone", "seed")}
+        apart = max(tests) - min(tests) if len(tests) > 1 else None
+        found.append(row | {"run": name, "values": values, "spread": apart})
+    return found
 
 
-def parties(keys: set[str], all_of_them: Sequence[Accepted]) -> int:
-    """How many parties have run all of these runs, this project among them.
+def valued(record: Record, sender: str) -> dict:
+    """A run's accuracy with who did it ("" means this project), where and how."""
+    hardware = record.hardware
+    return {
+        "sender": sender,
+        "test": record.values["test"],
+        "precision": recorded_recipe(record.settings)["precision"],
+        "machine": hardware["gpu"] or f"{hardware['cpu']}, threads: {hardware['threads']}",
+        "equal": False,
+    }
+
+
+def own_names() -> set[str]:
+    """The authors of CITATION.cff: what they send from another machine is no second party's."""
+    path = ROOT / "CITATION.cff"
+    cited = load_yaml(path) if path.exists() else {}
+    return {author["name"] for author in cited.get("authors", ())}
+
+
+def parties(runs: set[str], all_of_them: Iterable[Accepted]) -> list[str]:
+    """The senders other than this project who have done all of these runs, by `run_name`.
 
     Runs that are equal to ours to the last digit do not count, since they might be copies.
     """
-    who = {
-        one.sender["name"]
-        for one in all_of_them
-        if keys and keys <= {r.key for r in one.records if r.id not in one.equal}
-    }
-    return 1 + len(who)
+    done: dict[str, set[str]] = {}
+    for one in all_of_them:
+        names = {run_name(record) for record in one.records if record.id not in one.equal}
+        done.setdefault(one.sender["name"], set()).update(names)
+    return sorted(name for name in {*done} - own_names() if runs and runs <= done[name])

@@ -22,9 +22,12 @@ def chosen(asked: Callable[[Record], bool]) -> tuple[list[dict], Counter]:
     whatever has no field in the form.
     """
     found, refused = [], Counter()
-    for path in store.files(store.stores()[0], "tune"):
+    for path in store.files(store.stores()[0]):
         record = store.read_record(path)
         if not asked(record):
+            continue
+        if record.kind != form.TAKEN:
+            refused[f"of kind {record.kind}: {form.not_taken(record.kind)}"] += 1
             continue
         content = {name: value for name, value in asdict(record).items() if name != "carried"}
         if why := keeping.why_not(record) or of_form(content):

@@ -44,6 +44,7 @@ from . import (
     rule_pages,
     sentence_pages,
     tables,
+    what_changed,
     which_method,
 )
 from .lighten import lighten
@@ -68,6 +69,7 @@ MADE_BY = (
     help_wanted,
     rule_pages,
     sentence_pages,
+    what_changed,
     which_method,
 )
 MAKERS = {name: make for module in MADE_BY for name, make in module.MAKERS.items()}
@@ -110,6 +112,8 @@ def assemble(profile: str, root: Path | None = None) -> Path:
         (pages / "extra" / "records" / f"{id}.html").write_text(text, encoding="utf-8")
     number_pages.downloads(results, pages / "extra" / "downloads")
     sentence_pages.downloads(pages / "extra" / "downloads")
+    for version, path in what_changed.older(root).items():
+        shutil.copy(path, pages / "extra" / "downloads" / f"claims-{version}.csv")
     return pages
 
 

@@ -11,6 +11,7 @@ from visprompt import papers
 from visprompt.words import ALIKE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEIGHTS
 
 from ..pages.judging import condition, found_text, rich, sentence
+from . import parties, replies, what_changed
 from .tables import badge, code, css, link, printed_name, table
 
 # What stands side by side in a bar: first what can judge a paper, worst in the middle, then what a
@@ -79,16 +80,24 @@ def details(claim: papers.Claim, found: dict, results: dict, above: str) -> str:
         f"Printed in {html.escape(claim.where)}{text}; {where}.",
         f"Tested: {asked}",
         f"Found: {found_text(claim, found) or 'no estimate'}. {on} {note}".strip(),
+        *filter(None, [parties.told(found)]),
+        *replies.told(claim.id),
         f'<a class="vp-address" '
         f'href="{above}claims.html#{html.escape(claim.id)}">{code(claim.id)}</a> {source}',
     ]
     return "".join(f"<p>{line}</p>" for line in lines)
 
 
+def by_whom(found: dict) -> str:
+    """The word of a claim's evidence; of `replicated` with those who did it."""
+    names = html.escape(", ".join(found["parties"]))
+    return badge(found["evidence"]) + (f" by {names}" if found["evidence"] == "replicated" else "")
+
+
 def folded(claim: papers.Claim, found: dict, results: dict, above: str) -> str:
     """A claim that unfolds."""
-    said = f'<summary><span class="vp-clamp">{statement(claim)}</span></summary>'
-    return f"<details>{said}{details(claim, found, results, above)}</details>"
+    said = f'<span class="vp-clamp">{statement(claim)}</span>{replies.mark(claim.id)}'
+    return f"<details><summary>{said}</summary>{details(claim, found, results, above)}</details>"
 
 
 def compact(ids: Iterable[str], results: dict, above: str = "../") -> str:
@@ -134,10 +143,17 @@ def explorer(results: dict, root: Path, paper: str | None = None) -> str:
                 printed(claim),
                 found_text(claim, found),
                 badge(found["verdict"]),
-                badge(found["evidence"]) if found["evidence"] else "",
+                by_whom(found) if found["evidence"] else "",
                 badge(claim.weight),
             ]
         )
+    for id, (version, row) in what_changed.gone({one.id for one in papers.claims()}, root).items():
+        slug = id.split(".")[0]
+        if paper in (None, slug):
+            short = html.escape(papers.papers().get(slug, {}).get("short", slug))
+            said = what_changed.gone_html(id, version, row)
+            first = f'<span id="{html.escape(id)}">{short}</span>'
+            rows.append([first, said, "", "", f"then: {html.escape(row['verdict'])}", "", ""])
     head = ["Paper", "Claim", "Printed, or tested", "Ours", "Verdict", "Evidence", "Weight"]
     choices = (
         ("Paper", "Verdict", "Evidence", "Weight")

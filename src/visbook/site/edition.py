@@ -87,6 +87,8 @@ def citation(results: dict, root: Path) -> str:
         fields |= {"year": day.year, "month": f"{day:%b}".lower()}
     if address := repository(root):
         fields["url"] = address
+    if "doi" in entry:
+        fields["doi"] = entry["doi"]
     fields["note"] = f"{entry['license']} licence"
     lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in fields.items())
     return f"```bibtex\n@software{{visprompt,\n{lines}\n}}\n```"

@@ -27,24 +27,33 @@ def wanted(results: dict, root: Path) -> str:
 
 
 def sent(results: dict, root: Path) -> str:
-    """The accepted records of others beside ours, under their name and machine."""
+    """The accepted records of others beside ours, under their name and machine; several values of
+    one run are a spread."""
     found = others.accepted()
     if not found:
         return "Nobody has sent records yet, so every verdict of this book rests on one party: us."
     rows = []
     for row in others.beside(records.all_records("tune", store.stores()[1:]), found):
-        ours = "-" if row["ours"] is None else f"{row['ours']:.2f}"
-        if row["equal"]:
-            ours += " (equal to the last digit)"
-        words = ("sender", "machine", "method", "task", "backbone", "precision")
-        cells = [html.escape(row[name]) for name in words]
-        rows.append([*cells, str(row["seed"]), f"{row['theirs']:.2f}", ours])
-    head = ["Sender", "Machine", "Method", "Task", "Network", "Precision", "Seed", "Theirs", "Ours"]
+        spread = "-" if row["spread"] is None else f"{row['spread']:.2f} points"
+        values = "<br>".join(map(value, row["values"]))
+        words = (html.escape(str(row[name])) for name in ("method", "task", "backbone", "seed"))
+        rows.append([*words, values, spread])
+    head = ["Method", "Task", "Network", "Seed", "Test accuracy, who and where", "Spread"]
+    own = others.own_names()
     checked = "\n".join(
-        f"- {html.escape(one.sender['name'])}, {one.date}: {html.escape('; '.join(one.checked))}"
+        f"- {html.escape(one.sender['name'])}, {one.date}"
+        f"{' (this project itself, so no second party)' if one.sender['name'] in own else ''}: "
+        f"{html.escape('; '.join(one.checked))}"
         for one in found
     )
     return f"{table(head, rows, filterable=True)}\n\nWhat was checked:\n\n{checked}"
+
+
+def value(of_run: dict) -> str:
+    """An accuracy with who had it, where and in which precision, as HTML."""
+    who = of_run["sender"] or "us"
+    told = f"{of_run['test']:.2f}: {who}, {of_run['precision']}, {of_run['machine']}"
+    return html.escape(told + (" (equal to ours to the last digit)" if of_run["equal"] else ""))
 
 
 MAKERS = {"help-wanted": wanted, "records-of-others": sent}

@@ -253,6 +253,16 @@ def pages(results: dict, root: Path) -> str:
     return listed(links, most=len(links))
 
 
+def of_claims(results: dict) -> list[dict]:
+    """All that is known of each claim."""
+    return [{**vars(claim), **results["claims"][claim.id]} for claim in papers.claims()]
+
+
+def claims_csv(results: dict) -> str:
+    """claims.csv, as text."""
+    return pd.DataFrame(of_claims(results)).to_csv(index=False)
+
+
 def downloads(results: dict, folder: Path) -> None:
     """Everything as files: artifacts.csv, claims.csv, findings.csv, cells.csv, and all four in
     everything.zip."""
@@ -273,7 +283,6 @@ def downloads(results: dict, folder: Path) -> None:
                         "doubt": frame.iloc[number]["doubt"],
                     }
                 )
-    of_claims = [{**vars(claim), **results["claims"][claim.id]} for claim in papers.claims()]
     of_artifacts = [
         {
             "id": id,
@@ -289,7 +298,7 @@ def downloads(results: dict, folder: Path) -> None:
     ]
     everything = {
         "artifacts": of_artifacts,
-        "claims": of_claims,
+        "claims": of_claims(results),
         "findings": findings,
         "cells": cells,
     }

@@ -1,14 +1,12 @@
 """A release of the book: source, wheels, records and site as files, with checksums, from a clean
 tree.
 
-    python -m visbook.site.release build/release --before claims-of-the-last-release.csv
+    python -m visbook.site.release build/release --before book/releases/0.1.0.csv
 """
 
 import argparse
-import csv
 import gzip
 import hashlib
-import io
 import json
 import os
 import shutil
@@ -24,7 +22,15 @@ import yaml
 from visprompt import paths
 from visprompt.errors import BadInput
 
-DECIDE = ("evidence", "records", "verdict", "estimate", "note")  # columns that say why
+from . import edition
+from . import what_changed as changes
+
+FORMATS = {
+    ".gz": "application/gzip",
+    ".csv": "text/csv",
+    ".whl": "application/zip",
+    ".md": "text/markdown",
+}
 SITE = "site.tar.gz"
 SUMS = "SHA256SUMS"
 
@@ -116,65 +122,46 @@ def compared(one: Path, other: Path) -> list[str]:
 
 
 def what_changed(before: Path, now: Path) -> str:
-    """Which claims have other verdicts than in an older release, and why, as a page.
+    """Which claims have other verdicts or estimates than in an older release, and why, as a page.
 
     Raises:
         BadInput: a file is none of a release's claims.csv.
     """
-    old, new = rows_of(before), rows_of(now)
-    lines = ["# What changed", ""]
-    told = [id for id in new if id in old and new[id]["verdict"] != old[id]["verdict"]]
-    lines += [f"{len(told)} of {len(new)} claims have another verdict.", ""]
-    if told:
-        lines += ["| claim | before | now | what changed |", "|---|---|---|---|"]
-    for id in told:
-        a, b = old[id], new[id]
-        lines.append(f"| `{id}` | {a['verdict']} | {b['verdict']} | {reason(a, b)} |")
-    for title, ids in (("New claims", {*new} - {*old}), ("Claims that are gone", {*old} - {*new})):
-        if ids:
-            lines += ["", f"## {title}", "", *(f"- `{id}`" for id in sorted(ids))]
-    return "\n".join(lines) + "\n"
-
-
-def rows_of(path: Path) -> dict[str, dict[str, str]]:
-    """The rows of a claims.csv by their ids."""
-    try:
-        rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
-        return {row["id"]: row for row in rows if row["verdict"]}
-    except (OSError, KeyError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} is no claims.csv of a release ({error}).") from None
-
-
-def reason(before: dict, now: dict) -> str:
-    """Which columns of a claim differ, those first that explain a verdict."""
-    names = [name for name in now if name != "verdict" and before.get(name) != now[name]]
-    known = [name for name in DECIDE if name in names]
-    return ", ".join(known or names[:3]) or "the rule by which it is judged"
+    lines = changes.text(changes.rows_of(before), changes.rows_of(now))
+    return "\n".join(["# What changed", "", *lines]) + "\n"
 
 
 def crate(folder: Path, root: Path) -> None:
     """Describe the files as an RO-Crate 1.1 does."""
     cite = yaml.safe_load((root / "CITATION.cff").read_text(encoding="utf-8"))
-    parts = sorted(path.name for path in folder.iterdir())
-    day = git(root, "log", "-1", "--format=%cs").decode().strip()
+    files = sorted(folder.iterdir())
+    licence = {"@id": f"https://spdx.org/licenses/{cite['license']}"}
+    address = {"url": there} if (there := edition.repository(root)) else {}
+    people = [
+        {"@id": f"#author-{n}", "@type": "Organization", "name": one["name"]} | address
+        for n, one in enumerate(cite["authors"])
+    ]
+    authors = [{"@id": one["@id"]} for one in people]
     whole = {
         "@id": "./",
         "@type": "Dataset",
         "name": cite["title"],
         "description": cite["abstract"],
-        "version": cite["version"],
-        "license": cite["license"],
-        "datePublished": day,
-        "author": [{"@id": f"#author-{n}"} for n in range(len(cite["authors"]))],
-        "hasPart": [{"@id": name} for name in parts],
-    } | ({"identifier": cite["doi"]} if "doi" in cite else {})
-    people = [
-        {"@id": f"#author-{n}", "@type": "Organization", "name": one["name"]}
-        for n, one in enumerate(cite["authors"])
-    ]
-    files = [
-        {"@id": name, "@type": "File", "contentSize": str((folder / name).stat().st_size)}
-        for name in parts
+        "version": str(cite["version"]),
+        "license": licence,
+        "datePublished": git(root, "log", "-1", "--format=%cs").decode().strip(),
+        "author": authors if len(authors) > 1 else authors[0],
+        "publisher": authors[0],
+        "hasPart": [{"@id": path.name} for path in files],
+    } | ({"identifier": f"https://doi.org/{cite['doi']}"} if "doi" in cite else {})
+    parts = [
+        {
+            "@id": path.name,
+            "@type": "File",
+            "contentSize": str(path.stat().st_size),
+            "encodingFormat": FORMATS[path.suffix],
+        }
+        for path in files
     ]
     about = {
         "@id": "ro-crate-metadata.json",
@@ -184,7 +171,10 @@ def crate(folder: Path, root: Path) -> None:
     }
     graph = {
         "@context": "https://w3id.org/ro/crate/1.1/context",
-        "@graph": [about, whole, *people, *files],
+        "@graph": [
+            *(about, whole, licence | {"@type": "CreativeWork", "name": cite["license"]}),
+            *(*people, *parts),
+        ],
     }
     text = json.dumps(graph, indent=1) + "\n"
     (folder / "ro-crate-metadata.json").write_text(text, encoding="utf-8")
@@ -197,6 +187,7 @@ def main() -> None:
     parser.add_argument("--before", type=Path, help="claims.csv of an older release")
     args = parser.parse_args()
     try:
+        args.before = args.before or [None, *changes.older().values()][-1]
         files = made(args.folder, paths.ROOT, args.before)
         with tempfile.TemporaryDirectory() as name:
             made(Path(name), paths.ROOT, args.before)

@@ -23,6 +23,7 @@ from visprompt.words import (
 from ..auditing import Finding, audit_records, opposed
 from ..pages import judging
 from ..pages.judging import RESULTS_MIME
+from . import parties
 
 
 def notebooks(root: Path) -> dict:
@@ -92,10 +93,11 @@ def read_results(profile: str = "quick", root: Path | None = None) -> dict:
     """Return what the executed notebooks of a profile found, for every artifact and every claim.
 
     The result holds "profile", "notebooks" (name -> commit), "studies" (name -> those whose runs it
-    shows), "artifacts" (id -> "evidence", "shows", "not_run", "notebook") and "claims" (id ->
-    "verdict", "evidence", "estimate", "low", "high", "images", "records", "note", "notebook") and
-    "findings" (of the audit). What no notebook speaks of is there too, as `not run`. A measurement
-    that two claims ask the same of is judged once, by the one that weighs more.
+    shows), "artifacts" (id -> "evidence", "shows", "not_run", "notebook"), "claims" (id ->
+    "verdict", "evidence", "estimate", "low", "high", "images", "records", "note", "notebook",
+    "parties", "spread"; see `parties.noted`) and "findings" (of the audit). What no notebook speaks
+    of is there too, as `not run`. A measurement that two claims ask the same of is judged once, by
+    the one that weighs more.
 
     Raises:
         BadInput: a notebook has not run, ran only in part, or ran with another profile.
@@ -137,6 +139,7 @@ def read_results(profile: str = "quick", root: Path | None = None) -> dict:
         if answer is not None and answer["evidence"] is None:
             found["claims"][finding["claim"]] = {**answer, **by_audit(finding)}
     refuse_opposed(found)
+    parties.noted(found["claims"])
     return found
 
 

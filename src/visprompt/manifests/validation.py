@@ -38,6 +38,7 @@ OWNERS = {  # of each YAML file the module that says what it may hold
     "segmentation": "visbook.studies.study_files",
     "devices": "visbook.studies.study_files",
     "notebooks": "visbook.pages.notebook_files",
+    "replies": "visbook.pages.notebook_files",
 }
 MOST, DEEPEST = 100_000, 50  # values of a file, and how deep they may be nested
 
