@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from visbook.auditing import sentences
-from visbook.auditing.sentences import DIFFERING, HELD, Sentence, numbered, read_sentences
+from visbook.auditing.sentences import (
+    DIFFERING,
+    HELD,
+    UNRULED,
+    Sentence,
+    numbered,
+    read_sentences,
+)
 from visbook.site import sentence_pages
 from visprompt import papers
 from visprompt.errors import BadInput
@@ -78,7 +85,7 @@ def test_every_finding_that_a_row_names_is_there():
     from visbook.auditing import audit
 
     verdicts = audit().set_index("id").verdict
-    known = {*verdicts.index} | {claim.id for claim in papers.claims()}
+    known = {*verdicts.index} | {claim.id for claim in papers.claims()} | {*UNRULED}
     named = [row for paper in papers.papers() for row in read_sentences(paper) if row.finding]
     assert {row.finding for row in named} <= known
     for (
@@ -92,6 +99,11 @@ def test_the_page_says_how_often_a_second_reading_agreed():
     pairs = sentences.second_reading("any")
     assert len({(row.mark, row.number) for row, _ in pairs}) == len(pairs) == 40
     assert f"{sum(row.outcome == outcome for row, outcome in pairs)} had the same" in told
+    later = sentences.second_reading("later")
+    assert not {(row.mark, row.number) for row, _ in later} & {(r.mark, r.number) for r, _ in pairs}
+    same = sum(row.outcome == outcome for row, outcome in later)
+    opposite = sum((row.outcome in DIFFERING) != (outcome in DIFFERING) for row, outcome in later)
+    assert len(later) == 40 and f"{same} had the same outcome, and {opposite} differed" in told
     again = [outcome in DIFFERING for _, outcome in sentences.second_reading("differs")]
     assert len(again) == 30 and f"drawn from those that differ, {sum(again)} differed" in told
     held = [outcome == "holds" for _, outcome in sentences.second_reading("holds")]
@@ -99,7 +111,7 @@ def test_the_page_says_how_often_a_second_reading_agreed():
 
 
 def write(tmp_path, monkeypatch, **changes):
-    row = asdict(Sentence(1, "1", "sentence", "0" * 8, "says", "2", "differs", "", "why"))
+    row = asdict(Sentence(1, "1", "sentence", "0" * 8, "says", "2", "differs", "name", "why"))
     folder = tmp_path / "papers" / "own"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "sentences.csv").open("w", newline="") as file:
@@ -119,6 +131,8 @@ def write(tmp_path, monkeypatch, **changes):
         {"says": ""},
         {"against": ""},
         {"why": ""},
+        {"finding": ""},
+        {"outcome": "mended"},
         {"outcome": "holds"},
         {"outcome": "background"},
     ],
@@ -136,6 +150,16 @@ def test_a_text_finds_its_rows_and_another_is_refused(tmp_path, monkeypatch):
     for text in ("Prompts are many.", "Prompts are few. They help."):
         with pytest.raises(BadInput, match="this text of own"):
             list(sentences.found_in("own", text))
+
+
+def test_the_page_says_which_sentences_that_differ_have_no_rule():
+    off = [r for p in papers.papers() for r in read_sentences(p) if r.outcome == "differs"]
+    told = sentence_pages.coverage({}, None)
+    unruled = Counter(row.finding for row in off if row.finding in UNRULED)
+    ruled = len(off) - unruled.total()
+    assert f"Of {len(off)} sentences that differ, {ruled} have a finding or a claim" in told
+    assert ruled > 2 * unruled.total()
+    assert all(f"{unruled[word]} {word} (" in told for word in UNRULED)
 
 
 def test_the_page_counts_what_the_table_has():

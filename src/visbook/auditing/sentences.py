@@ -32,6 +32,12 @@ REASONS = {
     "result": "It states a result, a cause or a view that only an experiment could show.",
     "unreadable": "The text at hand has lost too much of it.",
 }
+# Why no rule of `audit.yaml` judges a sentence that differs, in place of its finding.
+UNRULED = {
+    "name": "Symbols, indices, names or citations differ; no number follows from it.",
+    "argument": "A part of a formula or of an argument is missing.",
+    "scope": "It speaks of more than the place that it rests on, or of something else.",
+}
 ABBREVIATIONS = re.compile(
     r"\b(?:Fig|Figs|Tab|Tabs|Sec|Secs|Eq|Eqs|Eqn|App|Ref|Refs|Thm|No|vs|cf|e\.g|i\.e|al|resp|etc"
     r"|w\.r\.t|i\.i\.d|s\.t|a\.k\.a|Dr|[A-Z])\.$"
@@ -54,7 +60,7 @@ class Sentence:
     says: str = ""  # in our words, where it was held against something
     against: str = ""  # what it was held against, such as "table-2" or "31" for another sentence
     outcome: str = ""  # one of HELD, or of REASONS where it cannot be held
-    finding: str = ""  # the audited statement or claim that judges it
+    finding: str = ""  # the audited statement or claim that judges it, or one of UNRULED
     why: str = ""  # of one that differs: what differs
 
 
@@ -113,10 +119,12 @@ def read_sentences(paper: str) -> list[Sentence]:
         choose("outcome of a sentence", row.outcome, [*HELD, *REASONS])
         held, differs = row.outcome in HELD, row.outcome in DIFFERING
         told = bool(row.says and row.against)
-        if row.number != number or held != told or differs != bool(row.why):
+        ruled = row.finding not in UNRULED if row.outcome != "differs" else bool(row.finding)
+        if row.number != number or held != told or differs != bool(row.why) or not ruled:
             raise BadInput(
                 f"row {row.number} of {paper}/{path.name}: rows count on from 1; one that was held "
-                f"against something has `says` and `against`, and one that differs has `why`."
+                f"against something has `says` and `against`, and one that differs has `why` and "
+                f"`finding`: an audited statement, a claim, or one of {', '.join(UNRULED)}."
             )
     return rows
 
