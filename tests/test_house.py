@@ -45,7 +45,7 @@ LINES = {
     "pretraining": 840,
     # what a card is asked first: fits beside the processor, one run by its parts, what a host does
     "timing": 1520,
-    "auditing": 2080,  # lines of proofs, computed; why no rule judges a sentence
+    "auditing": 2110,  # lines of proofs, computed; quotations looked for in a text
     "studies": 7250,  # changed factors, what fits into hours of a card, one cell at its own scale
     "sharing": 1300,
     "pages": 2600,

@@ -324,6 +324,15 @@ def test_conditions_read_like_sentences():
     assert judging.condition(replace(equal, tolerance=0.015)) == "at most 0.015 from 0"
     assert judging.condition(replace(equal, published=2.83, tolerance=0.01)) == "2.83 ± 0.01"
     assert judging.condition(replace(SOME, direction="less", margin=0.11)) == "below 0.11"
+    for metric, told in (
+        ("AP minus VP, points", "exactly 0 points"),
+        ("leads, MAE, points for each doubling", "exactly 0 points"),
+        ("entries, thousands", "exactly 0 thousand"),
+        ("a share, %", "exactly 0 %"),
+        ("a share, per cent of all", "exactly 0"),
+        ("how many points", "exactly 0"),
+    ):
+        assert judging.condition(replace(equal, metric=metric)) == told
     assert (
         judging.sentence("mean Acc.") == "Mean Acc."
         and judging.sentence("iVPT wins") == "iVPT wins."

@@ -2,8 +2,10 @@
 than it must."""
 
 import csv
+import itertools
+import re
 from collections import Counter
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 
 import pytest
 from hypothesis import given
@@ -21,6 +23,7 @@ from visbook.auditing.sentences import (
 from visbook.site import sentence_pages
 from visprompt import papers
 from visprompt.errors import BadInput
+from visprompt.paths import MANIFESTS
 
 TEXT = """# Of prompts
 
@@ -150,6 +153,56 @@ def test_a_text_finds_its_rows_and_another_is_refused(tmp_path, monkeypatch):
     for text in ("Prompts are many.", "Prompts are few. They help."):
         with pytest.raises(BadInput, match="this text of own"):
             list(sentences.found_in("own", text))
+
+
+def test_what_claims_quote_is_looked_for_in_a_text(monkeypatch, tmp_path, capsys):
+    claims = papers.claims("spt")
+    quoted = [replace(c, printed="“Prompts are … blue [here]”: 2 of 3") for c in claims[:1]]
+    monkeypatch.setattr(sentences.papers, "claims", lambda paper: quoted)
+    assert not [*sentences.misquoted("spt", "Many prompts\nare 023 024 quite\nblue.")]
+    assert [*sentences.misquoted("spt", "Prompts are red.")] == [(claims[0].id, "blue")]
+    path = tmp_path / "text.md"
+    path.write_text("Prompts are few.")
+    write(tmp_path, monkeypatch, mark=sentences.mark("Prompts are few."))
+    monkeypatch.setattr("sys.argv", ["sentences", "own", str(path)])
+    sentences.main()
+    told = capsys.readouterr()
+    assert told.out.startswith("1\tdiffers") and told.err == (
+        f"{claims[0].id}: not in this text: blue\n"
+    )
+
+
+def test_quotations_of_one_place_do_not_contradict_each_other():
+    """Two verbatim pieces of a sentence that share five words go on alike where both go on."""
+    compared = 0
+    for paper in papers.papers():
+        folder = MANIFESTS / "papers" / paper
+        with (folder / "prose.csv").open(newline="", encoding="utf-8") as file:
+            prose = [words(row["quote"]) for row in csv.DictReader(file)]
+        for claim in papers.claims(paper):
+            for quote in re.findall("“([^”]*)”", claim.printed):
+                for part in re.split(r"…|\[[^\]]*\]", quote):
+                    for other in prose:
+                        compared += alike(words(part), other, claim.id)
+    assert compared > 40
+
+
+TWICE = {"spt.table-2.wins-over-full"}  # said in two places, in two ways
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"[\w+%.-]+", text.replace("×", "x"))
+
+
+def alike(one: list[str], other: list[str], id: str) -> int:
+    """1 if both share five words on end; they must then share all up to an end of either."""
+    for i, j in itertools.product(range(len(one) - 4), range(len(other) - 4)):
+        if one[i : i + 5] == other[j : j + 5]:
+            back, on = min(i, j), min(len(one) - i, len(other) - j)
+            same = one[i - back : i + on] == other[j - back : j + on]
+            assert same or id in TWICE, f"{id}: {one} against {other}"
+            return 1
+    return 0
 
 
 def test_the_page_says_which_sentences_that_differ_have_no_rule():

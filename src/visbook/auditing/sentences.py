@@ -9,10 +9,12 @@ import argparse
 import csv
 import hashlib
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from visprompt import papers
 from visprompt.errors import BadInput, choose
 from visprompt.paths import MANIFESTS
 
@@ -42,6 +44,7 @@ ABBREVIATIONS = re.compile(
     r"\b(?:Fig|Figs|Tab|Tabs|Sec|Secs|Eq|Eqs|Eqn|App|Ref|Refs|Thm|No|vs|cf|e\.g|i\.e|al|resp|etc"
     r"|w\.r\.t|i\.i\.d|s\.t|a\.k\.a|Dr|[A-Z])\.$"
 )
+LETTERS = re.compile(r"[\W_]")  # all but them
 HEADING = re.compile(  # marked, in a line of its own behind its number, or one of three words
     r"#+\s|(?:\d{3,4} )*(?:[A-Z]|\d)(?:\.\d+)*\.?\s+[A-Z][^.:$]{2,75}$"
     r"|(?:\d{3,4} )*(?:References|Abstract|Acknowledge?ments?)$",
@@ -102,7 +105,7 @@ def pieces(paragraph: str) -> Iterator[tuple[str, bool]]:
 
 def mark(words: str) -> str:
     """Eight digits by which a sentence is found in a text, however it is broken and spaced."""
-    return hashlib.sha256(re.sub(r"[\W_]", "", words).lower().encode()).hexdigest()[:8]
+    return hashlib.sha256(LETTERS.sub("", words).lower().encode()).hexdigest()[:8]
 
 
 def read_sentences(paper: str) -> list[Sentence]:
@@ -159,14 +162,33 @@ def found_in(paper: str, text: str) -> Iterator[tuple[Sentence, str]]:
         raise BadInput(f"this text of {paper} has {len(there)} sentences, its table {len(rows)}.")
 
 
+def misquoted(paper: str, text: str) -> Iterator[tuple[str, str]]:
+    """What claims quote that is not in a text of the paper, letter by letter: ids and words.
+
+    Line numbers, tags, addresses of links, spaces and signs do not count; brackets and "…" set
+    apart what is ours.
+    """
+    plain = re.sub(r"<[^>]+>|\(#[^)]*\)|(?<![\d.])\b(?:\d{3,4} )+(?=[A-Za-z])", "", text)
+    there = [LETTERS.sub("", one).lower() for one in (text, plain)]
+    for claim in papers.claims(paper):
+        for quote in re.findall("“([^”]*)”", claim.printed):
+            for part in re.split(r"…|\[[^\]]*\]", quote):
+                if not any(LETTERS.sub("", part).lower() in one for one in there):
+                    yield claim.id, part.strip()
+
+
 def main() -> None:
-    """Print a paper's sentences from its text, each with what the table says of it."""
+    """Print a paper's sentences from its text, each with what the table says of it, and what claims
+    quote that is not there."""
     parser = argparse.ArgumentParser(prog="python -m visbook.auditing.sentences")
     parser.add_argument("paper", help="slug of a paper")
     parser.add_argument("text", type=Path, help="its text, as Markdown")
     told = parser.parse_args()
-    for row, words in found_in(told.paper, told.text.read_text(encoding="utf-8")):
+    text = told.text.read_text(encoding="utf-8")
+    for row, words in found_in(told.paper, text):
         print(f"{row.number}\t{row.outcome}\t{row.against}\t{words}")
+    for id, words in misquoted(told.paper, text):
+        print(f"{id}: not in this text: {words}", file=sys.stderr)
 
 
 if __name__ == "__main__":

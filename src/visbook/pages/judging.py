@@ -241,15 +241,30 @@ def number(value: float, step: float = 0) -> str:
     return f"{value:.2e}" if abs(value) >= 1e9 or places > 8 else f"{value:,.{max(places, 0)}f}"
 
 
+# How a metric ends that has a unit, and how the unit is written behind a number.
+UNITS = {
+    "points": "points",
+    "thousands": "thousand",
+    "millions": "million",
+    "billions": "billion",
+    "bits": "bits",
+    "%": "%",
+    "per cent": "%",
+}
+UNIT = re.compile(rf", ({'|'.join(UNITS)})(?! of)(?=[ ,;:)]|$)")
+
+
 def condition(claim: papers.Claim) -> str:
-    """What the estimate must be, in a few words."""
+    """What the estimate must be, in a few words, with the unit that the metric names."""
+    named = UNIT.findall(claim.metric)
+    unit = f" {UNITS[named[-1]]}" if named else ""
     if claim.direction != "equal":
-        return f"{'above' if claim.direction == 'greater' else 'below'} {claim.margin:g}"
+        return f"{'above' if claim.direction == 'greater' else 'below'} {claim.margin:g}{unit}"
     if not claim.tolerance:
-        return f"exactly {number(claim.published)}"
+        return f"exactly {number(claim.published)}{unit}"
     if not claim.published:
-        return f"at most {claim.tolerance:g} from 0"
-    return f"{number(claim.published, claim.tolerance)} ± {claim.tolerance:g}"
+        return f"at most {claim.tolerance:g}{unit} from 0"
+    return f"{number(claim.published, claim.tolerance)} ± {claim.tolerance:g}{unit}"
 
 
 def found_text(claim: papers.Claim, found: dict) -> str:

@@ -74,8 +74,9 @@ def details(claim: papers.Claim, found: dict, results: dict, above: str) -> str:
     why = rich(FORMS.sub("", claim.why).strip())
     asked = f"{rich(sentence(claim.metric).rstrip('.'))}: {condition(claim)}. {why}".strip()
     on, note = html.escape(found["images"]), rich(found["note"])
+    words = f": {rich(claim.printed)}" if claim.says and not is_value(claim) else ""
     lines = [
-        f"Printed in {html.escape(claim.where)}; {where}.",
+        f"Printed in {html.escape(claim.where)}; {where}{words}.",
         f"Asked: {asked}",
         f"Found: {found_text(claim, found) or 'no estimate'}. {on} {note}".strip(),
         f'<a class="vp-address" '
