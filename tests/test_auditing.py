@@ -4,6 +4,7 @@ cell is found."""
 import math
 import random
 import shutil
+from collections import Counter
 from dataclasses import asdict, replace
 
 import pytest
@@ -28,6 +29,8 @@ from visbook.auditing.findings import Finding, judged, row_name
 from visbook.auditing.operations import evaluate
 from visbook.auditing.quoted import quotations, same
 from visbook.auditing.rules import arithmetic, direction, mean_findings, rules, setting, statement
+from visbook.auditing.sentences import DIFFERING, UNRULED, read_sentences
+from visbook.auditing.steps import step
 from visbook.pages.judging import verdict
 from visbook.site.results import refuse_opposed
 from visprompt import manifests, papers, paths
@@ -644,7 +647,94 @@ def test_a_changed_text_turns_every_rule_on_sentences_round(copy):
             before.verdict
         ]
         assert turned in seen, f"{before.id}: {before.verdict} whatever is printed"
-    assert kinds == set(WORDING) and (True, "agrees") in both and (True, "disagrees") in both
+    assert (
+        kinds == set(WORDING) - {"step"}
+        and (True, "agrees") in both
+        and (True, "disagrees") in both
+    )
+
+
+STEPS = [(paper, rule) for paper in papers.papers() for rule in rules(paper).get("steps", ())]
+
+
+def spoiled(rule: dict) -> dict:
+    """A step that agrees with another printed side, by which it should not."""
+    if "along" in rule:
+        (name,) = rule["along"]
+        power = {"at least of the order": 2, "of the order": 2, "at most of the order": -2}
+        return {"printed": f"({rule['printed']})*{name}**{power[rule['sense']]}"}
+    sign = "-" if rule.get("sense") in ("at most", "below") else "+"
+    return {"printed": f"({rule['printed']}) {sign} 10"}
+
+
+@pytest.mark.parametrize(("paper", "rule"), STEPS, ids=[rule["id"] for _, rule in STEPS])
+def test_a_corrected_line_of_a_proof_agrees_and_a_damaged_one_does_not(paper, rule):
+    found = step(paper, rule)
+    off = found.verdict == "disagrees"
+    assert off == ("mended" in rule)
+    turned = step(paper, {**rule, **(rule["mended"] if off else spoiled(rule))})
+    assert turned.verdict == {"disagrees": "agrees", "agrees": "disagrees"}[found.verdict]
+    row = read_sentences(paper)[rule["sentence"] - 1]
+    assert (row.outcome in DIFFERING and row.finding not in ("", *UNRULED)) or not off
+    assert found.reading == "" and (found.id in rules(paper)["readings"] or not off)
+
+
+def test_both_papers_with_long_proofs_have_steps_of_both_verdicts():
+    found = Counter((paper, step(paper, rule).verdict) for paper, rule in STEPS)
+    for paper in ("ap", "shallowvit"):
+        assert found[paper, "agrees"] > 5 and found[paper, "disagrees"] > 10
+
+
+RULE = {
+    "id": "own",
+    "artifact": "ap.lemma-2",
+    "where": "Eq. 1",
+    "line": "x = 2",
+    "what": "x",
+    "given": {"P": 4, "x": "sqrt(P)"},
+    "printed": "P - 2",
+    "computed": "x",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({}, "agrees"),
+        ({"printed": 3}, "disagrees"),
+        ({"printed": 3, "sense": "at most"}, "agrees"),
+        ({"printed": 2, "sense": "below"}, "disagrees"),
+        ({"printed": "-exp(-P)", "sense": "above"}, "agrees"),
+        ({"along": {"P": [4, 400]}, "sense": "of the order", "printed": "3*P**0.5"}, "agrees"),
+        ({"along": {"P": [4, 400]}, "sense": "of the order", "printed": "P"}, "disagrees"),
+        ({"along": {"P": [4, 400]}, "sense": "at most of the order", "printed": "P"}, "agrees"),
+        ({"along": {"P": [4, 400]}, "sense": "at least of the order", "printed": "P"}, "disagrees"),
+    ],
+)
+def test_a_step_is_computed_at_its_point(change, verdict):
+    assert step("ap", {**RULE, **change}).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"provided": ["P <= 3"]}, "does not meet 'P <= 3'"),
+        ({"computed": "y"}, "unknown name in 'y'"),
+        ({"computed": "sin(x)"}, "unknown function"),
+        ({"computed": "x.real"}, "write numbers, names"),
+        ({"computed": "__import__('os')"}, "unknown function|write numbers"),
+        ({"computed": "1/(P - 4)"}, "has no value"),
+        ({"computed": "exp(1000*P)"}, "has no value"),
+        ({"computed": "(-P)**0.5"}, "write numbers|has no value"),
+        ({"computed": "2 +"}, "has no value"),
+        ({"sense": "of the order"}, "unknown sense"),
+        ({"along": {"P": [4, 400]}}, "unknown sense"),
+    ],
+)
+@pytest.mark.refused
+def test_a_step_that_cannot_be_computed_is_refused(change, message):
+    with pytest.raises(BadInput, match=message):
+        step("ap", {**RULE, **change})
 
 
 def test_coarser_and_alternative_numbers_are_the_same():

@@ -45,7 +45,7 @@ LINES = {
     "pretraining": 840,
     # what a card is asked first: fits beside the processor, one run by its parts, what a host does
     "timing": 1520,
-    "auditing": 1910,
+    "auditing": 2110,  # lines of proofs, computed; quotations looked for in a text
     "studies": 7250,  # changed factors, what fits into hours of a card, one cell at its own scale
     "sharing": 1400,  # why other kinds of record stay, who has done a run
     "pages": 2600,

@@ -332,6 +332,15 @@ def test_conditions_read_like_sentences():
     assert judging.condition(points) == "above 0 points"
     three = {"estimate": 1.0, "low": -0.5, "high": 2.5}
     assert judging.found_text(points, three) == "1 [-0.500, 2.50] points"
+    for metric, told in (
+        ("AP minus VP, points", "exactly 0 points"),
+        ("leads, MAE, points for each doubling", "exactly 0 points"),
+        ("entries, thousands", "exactly 0 thousand"),
+        ("a share, %", "exactly 0 %"),
+        ("a share, per cent of all", "exactly 0"),
+        ("how many points", "exactly 0"),
+    ):
+        assert judging.condition(replace(equal, metric=metric)) == told
     assert (
         judging.sentence("mean Acc.") == "Mean Acc."
         and judging.sentence("iVPT wins") == "iVPT wins."

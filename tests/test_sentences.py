@@ -2,18 +2,28 @@
 than it must."""
 
 import csv
+import itertools
+import re
 from collections import Counter
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from visbook.auditing import sentences
-from visbook.auditing.sentences import DIFFERING, HELD, Sentence, numbered, read_sentences
+from visbook.auditing.sentences import (
+    DIFFERING,
+    HELD,
+    UNRULED,
+    Sentence,
+    numbered,
+    read_sentences,
+)
 from visbook.site import sentence_pages
 from visprompt import papers
 from visprompt.errors import BadInput
+from visprompt.paths import MANIFESTS
 
 TEXT = """# Of prompts
 
@@ -78,7 +88,7 @@ def test_every_finding_that_a_row_names_is_there():
     from visbook.auditing import audit
 
     verdicts = audit().set_index("id").verdict
-    known = {*verdicts.index} | {claim.id for claim in papers.claims()}
+    known = {*verdicts.index} | {claim.id for claim in papers.claims()} | {*UNRULED}
     named = [row for paper in papers.papers() for row in read_sentences(paper) if row.finding]
     assert {row.finding for row in named} <= known
     for (
@@ -92,6 +102,11 @@ def test_the_page_says_how_often_a_second_reading_agreed():
     pairs = sentences.second_reading("any")
     assert len({(row.mark, row.number) for row, _ in pairs}) == len(pairs) == 40
     assert f"{sum(row.outcome == outcome for row, outcome in pairs)} had the same" in told
+    later = sentences.second_reading("later")
+    assert not {(row.mark, row.number) for row, _ in later} & {(r.mark, r.number) for r, _ in pairs}
+    same = sum(row.outcome == outcome for row, outcome in later)
+    opposite = sum((row.outcome in DIFFERING) != (outcome in DIFFERING) for row, outcome in later)
+    assert len(later) == 40 and f"{same} had the same outcome, and {opposite} differed" in told
     again = [outcome in DIFFERING for _, outcome in sentences.second_reading("differs")]
     assert len(again) == 30 and f"drawn from those that differ, {sum(again)} differed" in told
     held = [outcome == "holds" for _, outcome in sentences.second_reading("holds")]
@@ -99,7 +114,7 @@ def test_the_page_says_how_often_a_second_reading_agreed():
 
 
 def write(tmp_path, monkeypatch, **changes):
-    row = asdict(Sentence(1, "1", "sentence", "0" * 8, "says", "2", "differs", "", "why"))
+    row = asdict(Sentence(1, "1", "sentence", "0" * 8, "says", "2", "differs", "name", "why"))
     folder = tmp_path / "papers" / "own"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "sentences.csv").open("w", newline="") as file:
@@ -119,6 +134,8 @@ def write(tmp_path, monkeypatch, **changes):
         {"says": ""},
         {"against": ""},
         {"why": ""},
+        {"finding": ""},
+        {"outcome": "mended"},
         {"outcome": "holds"},
         {"outcome": "background"},
     ],
@@ -136,6 +153,67 @@ def test_a_text_finds_its_rows_and_another_is_refused(tmp_path, monkeypatch):
     for text in ("Prompts are many.", "Prompts are few. They help."):
         with pytest.raises(BadInput, match="this text of own"):
             list(sentences.found_in("own", text))
+
+
+def test_what_claims_quote_is_looked_for_in_a_text(monkeypatch, tmp_path, capsys):
+    claims = papers.claims("spt")
+    quoted = [replace(c, printed="“Prompts are … blue [here]”: 2 of 3") for c in claims[:1]]
+    monkeypatch.setattr(sentences.papers, "claims", lambda paper: quoted)
+    assert not [*sentences.misquoted("spt", "Many prompts\nare 023 024 quite\nblue.")]
+    assert [*sentences.misquoted("spt", "Prompts are red.")] == [(claims[0].id, "blue")]
+    path = tmp_path / "text.md"
+    path.write_text("Prompts are few.")
+    write(tmp_path, monkeypatch, mark=sentences.mark("Prompts are few."))
+    monkeypatch.setattr("sys.argv", ["sentences", "own", str(path)])
+    sentences.main()
+    told = capsys.readouterr()
+    assert told.out.startswith("1\tdiffers") and told.err == (
+        f"{claims[0].id}: not in this text: blue\n"
+    )
+
+
+def test_quotations_of_one_place_do_not_contradict_each_other():
+    """Two verbatim pieces of a sentence that share five words go on alike where both go on."""
+    compared = 0
+    for paper in papers.papers():
+        folder = MANIFESTS / "papers" / paper
+        with (folder / "prose.csv").open(newline="", encoding="utf-8") as file:
+            prose = [words(row["quote"]) for row in csv.DictReader(file)]
+        for claim in papers.claims(paper):
+            for quote in re.findall("“([^”]*)”", claim.printed):
+                for part in re.split(r"…|\[[^\]]*\]", quote):
+                    for other in prose:
+                        compared += alike(words(part), other, claim.id)
+    assert compared > 40
+
+
+# Each is said in two places, in two ways.
+TWICE = {"spt.table-2.wins-over-full", "spt.table-2.largest-gain"}
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"[\w+%.-]+", text.replace("×", "x"))
+
+
+def alike(one: list[str], other: list[str], id: str) -> int:
+    """1 if both share five words on end; they must then share all up to an end of either."""
+    for i, j in itertools.product(range(len(one) - 4), range(len(other) - 4)):
+        if one[i : i + 5] == other[j : j + 5]:
+            back, on = min(i, j), min(len(one) - i, len(other) - j)
+            same = one[i - back : i + on] == other[j - back : j + on]
+            assert same or id in TWICE, f"{id}: {one} against {other}"
+            return 1
+    return 0
+
+
+def test_the_page_says_which_sentences_that_differ_have_no_rule():
+    off = [r for p in papers.papers() for r in read_sentences(p) if r.outcome == "differs"]
+    told = sentence_pages.coverage({}, None)
+    unruled = Counter(row.finding for row in off if row.finding in UNRULED)
+    ruled = len(off) - unruled.total()
+    assert f"Of {len(off)} sentences that differ, {ruled} have a finding or a claim" in told
+    assert ruled > 2 * unruled.total()
+    assert all(f"{unruled[word]} {word} (" in told for word in UNRULED)
 
 
 def test_the_page_counts_what_the_table_has():

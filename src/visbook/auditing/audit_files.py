@@ -6,6 +6,7 @@ from pathlib import Path
 from visprompt import papers
 from visprompt.errors import BadInput
 from visprompt.manifests.schema import (
+    COUNT,
     FLAG,
     NUMBER,
     TEXT,
@@ -21,6 +22,7 @@ from visprompt.manifests.wording import Fault
 from .findings import SENSES, WORDING
 from .operations import OPERATIONS, TEXTS
 from .quoted import DIMENSIONS
+from .steps import ALONG, AT
 
 
 def names_schema() -> dict:
@@ -149,6 +151,7 @@ def audit_schema() -> dict:
             ),
             0,
         ),
+        "steps": listed(step_schema(), 0),
         "readings": named(TEXT, 0),
         "undecided": listed(TEXT, 0),
     }
@@ -157,6 +160,24 @@ def audit_schema() -> dict:
         "then": {"allOf": [nested, {**one, "errorMessage": message}]},
     }
     return mapping({}, parts, **{"$defs": {"operand": reference | whole}})
+
+
+def step_schema() -> dict:
+    """A line of a proof in `steps` of `audit.yaml`."""
+    side = {"type": ["number", "string"], "description": "an expression, such as exp(-x)/(1 + x)"}
+    sense = one_of((*AT, *ALONG), "sense")
+    texts = ("id", "what", "artifact", "line", "where")
+    mended = {"minProperties": 1, "description": "a mapping with what agrees instead"}
+    return mapping(
+        dict.fromkeys(texts, TEXT)
+        | {"sentence": COUNT, "given": named(side), "printed": side, "computed": side},
+        {
+            "sense": sense,
+            "provided": listed(TEXT),
+            "along": named(listed(NUMBER, 2, 2)),
+            "mended": mapping({}, {"printed": side, "computed": side, "sense": sense}, **mended),
+        },
+    )
 
 
 def names_faults(content: dict, file: Path) -> Iterable[Fault]:
@@ -200,7 +221,7 @@ def audit_faults(content: dict, file: Path) -> Iterable[Fault]:
                     yield from column_faults((*path, key), text, columns)
             for column in rule.get("where", {}):
                 yield from known((*path, "where"), "column", column, columns, column)
-    for part in ("statements", "settings", "directions"):
+    for part in ("statements", "settings", "directions", "steps"):
         seen = set()
         for place, rule in enumerate(content.get(part, ())):
             if rule["id"] in seen:

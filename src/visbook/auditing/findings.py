@@ -19,6 +19,7 @@ ARITHMETIC = ("mean", "gain", "statement", "quoted", "parameters", "operations")
 WORDING = (
     "setting",
     "direction",
+    "step",
     "definition",
     "protocol",
     "magnitude",

@@ -23,6 +23,7 @@ from .findings import (
     where_is,
 )
 from .operations import evaluate
+from .steps import step
 
 
 def file_of(paper: str) -> Path:
@@ -51,6 +52,7 @@ def arithmetic(paper: str) -> Iterable[Finding]:
         "statements": statement,
         "settings": setting,
         "directions": direction,
+        "steps": step,
     }
     given = rules(paper)
     for part, make in makers.items():

@@ -9,10 +9,12 @@ import argparse
 import csv
 import hashlib
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from visprompt import papers
 from visprompt.errors import BadInput, choose
 from visprompt.paths import MANIFESTS
 
@@ -32,10 +34,17 @@ REASONS = {
     "result": "It states a result, a cause or a view that only an experiment could show.",
     "unreadable": "The text at hand has lost too much of it.",
 }
+# Why no rule of `audit.yaml` judges a sentence that differs, in place of its finding.
+UNRULED = {
+    "name": "Symbols, indices, names or citations differ; no number follows from it.",
+    "argument": "A part of a formula or of an argument is missing.",
+    "scope": "It speaks of more than the place that it rests on, or of something else.",
+}
 ABBREVIATIONS = re.compile(
     r"\b(?:Fig|Figs|Tab|Tabs|Sec|Secs|Eq|Eqs|Eqn|App|Ref|Refs|Thm|No|vs|cf|e\.g|i\.e|al|resp|etc"
     r"|w\.r\.t|i\.i\.d|s\.t|a\.k\.a|Dr|[A-Z])\.$"
 )
+LETTERS = re.compile(r"[\W_]")  # all but them
 HEADING = re.compile(  # marked, in a line of its own behind its number, or one of three words
     r"#+\s|(?:\d{3,4} )*(?:[A-Z]|\d)(?:\.\d+)*\.?\s+[A-Z][^.:$]{2,75}$"
     r"|(?:\d{3,4} )*(?:References|Abstract|Acknowledge?ments?)$",
@@ -54,7 +63,7 @@ class Sentence:
     says: str = ""  # in our words, where it was held against something
     against: str = ""  # what it was held against, such as "table-2" or "31" for another sentence
     outcome: str = ""  # one of HELD, or of REASONS where it cannot be held
-    finding: str = ""  # the audited statement or claim that judges it
+    finding: str = ""  # the audited statement or claim that judges it, or one of UNRULED
     why: str = ""  # of one that differs: what differs
 
 
@@ -96,7 +105,7 @@ def pieces(paragraph: str) -> Iterator[tuple[str, bool]]:
 
 def mark(words: str) -> str:
     """Eight digits by which a sentence is found in a text, however it is broken and spaced."""
-    return hashlib.sha256(re.sub(r"[\W_]", "", words).lower().encode()).hexdigest()[:8]
+    return hashlib.sha256(LETTERS.sub("", words).lower().encode()).hexdigest()[:8]
 
 
 def read_sentences(paper: str) -> list[Sentence]:
@@ -113,10 +122,12 @@ def read_sentences(paper: str) -> list[Sentence]:
         choose("outcome of a sentence", row.outcome, [*HELD, *REASONS])
         held, differs = row.outcome in HELD, row.outcome in DIFFERING
         told = bool(row.says and row.against)
-        if row.number != number or held != told or differs != bool(row.why):
+        ruled = row.finding not in UNRULED if row.outcome != "differs" else bool(row.finding)
+        if row.number != number or held != told or differs != bool(row.why) or not ruled:
             raise BadInput(
                 f"row {row.number} of {paper}/{path.name}: rows count on from 1; one that was held "
-                f"against something has `says` and `against`, and one that differs has `why`."
+                f"against something has `says` and `against`, and one that differs has `why` and "
+                f"`finding`: an audited statement, a claim, or one of {', '.join(UNRULED)}."
             )
     return rows
 
@@ -151,14 +162,33 @@ def found_in(paper: str, text: str) -> Iterator[tuple[Sentence, str]]:
         raise BadInput(f"this text of {paper} has {len(there)} sentences, its table {len(rows)}.")
 
 
+def misquoted(paper: str, text: str) -> Iterator[tuple[str, str]]:
+    """What claims quote that is not in a text of the paper, letter by letter: ids and words.
+
+    Line numbers, tags, addresses of links, spaces and signs do not count; brackets and "…" set
+    apart what is ours.
+    """
+    plain = re.sub(r"<[^>]+>|\(#[^)]*\)|(?<![\d.])\b(?:\d{3,4} )+(?=[A-Za-z])", "", text)
+    there = [LETTERS.sub("", one).lower() for one in (text, plain)]
+    for claim in papers.claims(paper):
+        for quote in re.findall("“([^”]*)”", claim.printed):
+            for part in re.split(r"…|\[[^\]]*\]", quote):
+                if not any(LETTERS.sub("", part).lower() in one for one in there):
+                    yield claim.id, part.strip()
+
+
 def main() -> None:
-    """Print a paper's sentences from its text, each with what the table says of it."""
+    """Print a paper's sentences from its text, each with what the table says of it, and what claims
+    quote that is not there."""
     parser = argparse.ArgumentParser(prog="python -m visbook.auditing.sentences")
     parser.add_argument("paper", help="slug of a paper")
     parser.add_argument("text", type=Path, help="its text, as Markdown")
     told = parser.parse_args()
-    for row, words in found_in(told.paper, told.text.read_text(encoding="utf-8")):
+    text = told.text.read_text(encoding="utf-8")
+    for row, words in found_in(told.paper, text):
         print(f"{row.number}\t{row.outcome}\t{row.against}\t{words}")
+    for id, words in misquoted(told.paper, text):
+        print(f"{id}: not in this text: {words}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,17 @@ RED = "background: #b00020; color: #fff"  # also where no style sheet is
 RESULTS_MIME = "application/vnd.visprompt.results+json"
 EXPONENTS = ("log-log slope", "slope of the logarithm")  # as the metric of a law of growth begins
 MATHEMATICS = re.compile(r"\$([^$]+)\$")
-UNIT = re.compile(r", (points|%|bits|thousands|millions|billions)(?: \(\w+\)|;.*)?$")
+# how a metric ends that has a unit, and how the unit is written behind a number
+UNITS = {
+    "points": "points",
+    "thousands": "thousand",
+    "millions": "million",
+    "billions": "billion",
+    "bits": "bits",
+    "%": "%",
+    "per cent": "%",
+}
+UNIT = re.compile(rf", ({'|'.join(UNITS)})(?! of)(?=[ ,;:)]|$)")
 COUNTED = re.compile(r"(?:number|pairs|efficiency columns|of)\b")  # first words of such a metric
 
 
@@ -248,8 +258,8 @@ def unit(claim: papers.Claim, value: float) -> str:
     """The unit of a value of a claim's metric, with a blank before it; "" where it has none."""
     if counts_exceptions(claim):
         return " exception" + "s" * (value != 1)
-    found = UNIT.search(claim.metric.strip().rstrip("."))
-    return f" {found[1].replace('lions', 'lion').replace('sands', 'sand')}" if found else ""
+    named = UNIT.findall(claim.metric)
+    return f" {UNITS[named[-1]]}" if named else ""
 
 
 def counts_exceptions(claim: papers.Claim) -> bool:

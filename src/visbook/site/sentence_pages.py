@@ -12,7 +12,15 @@ import pandas as pd
 from visprompt import papers
 from visprompt.paths import MANIFESTS
 
-from ..auditing.sentences import DIFFERING, HELD, REASONS, Sentence, read_sentences, second_reading
+from ..auditing.sentences import (
+    DIFFERING,
+    HELD,
+    REASONS,
+    UNRULED,
+    Sentence,
+    read_sentences,
+    second_reading,
+)
 from .number_pages import anchor
 from .tables import code, table
 
@@ -26,15 +34,28 @@ def read(paper: str) -> list[Sentence]:
 def coverage(results: dict, root: Path) -> str:
     """For each paper how many of its sentences were held against something, and how they came
     out."""
-    rows = []
+    rows, why = [], Counter()
     for slug, paper in papers.papers().items():
-        found = Counter(row.outcome for row in read(slug))
+        every = read(slug)
+        found = Counter(row.outcome for row in every)
         held = sum(found[word] for word in HELD)
         if found:
             share = f"{held} of {found.total()} ({100 * held / found.total():.0f} %)"
             counts = (str(found[word]) for word in (*HELD, *REASONS))
             rows.append([html.escape(paper["short"]), share, *counts])
-    return table(["Paper", "Held against something", *HELD, *REASONS], rows)
+        why.update(
+            row.finding if row.finding in UNRULED else ""
+            for row in every
+            if row.outcome == "differs"
+        )
+    told = "; ".join(
+        f"{why[word]} {word} ({text[0].lower()}{text[1:-1]})" for word, text in UNRULED.items()
+    )
+    return (
+        f"{table(['Paper', 'Held against something', *HELD, *REASONS], rows)}\n\n"
+        f"Of {why.total()} sentences that differ, {why['']} have a finding or a claim that a "
+        f"program recomputes. For the others there is no number to compute: {told}."
+    )
 
 
 def second(results: dict, root: Path) -> str:
@@ -48,14 +69,18 @@ def second(results: dict, root: Path) -> str:
         )
         for one in ("differs", "holds")
     )
+    later = [(row.outcome, outcome) for row, outcome in second_reading("later")]
+    again = sum(one == other for one, other in later)
+    opposite = sum({one in DIFFERING, other in DIFFERING} == {True, False} for one, other in later)
     return (
         f"How far can this be trusted? {len(pairs)} sentences, drawn at random from all five "
         f"texts, were read a second time without the table: {same} had the same outcome. Of "
         f"{differing.total()} drawn from those that differ, {differing['differs']} differed in "
         f"the second reading too and {differing['holds']} held; of {held.total()} drawn from "
-        f"those that hold, {held['holds']} held and {held['differs']} differed. So take a "
-        f"sentence that differs and that no finding covers as a question to the paper, not as a "
-        f"verdict."
+        f"those that hold, {held['holds']} held and {held['differs']} differed. Of "
+        f"{len(later)} more, drawn from SPT, iVPT and DA-VPT, {again} had the same outcome, and "
+        f"{opposite} differed in one reading alone. So take a sentence that differs and that no "
+        f"rule judges as a question to the paper, not as a verdict."
     )
 
 
@@ -71,7 +96,9 @@ def sentences(results: dict, root: Path, paper: str) -> str:
     if not every:
         return "The sentences of this paper have not been read one by one."
     found = [row for row in every if row.outcome in DIFFERING]
-    found.sort(key=lambda row: (DIFFERING.index(row.outcome), bool(row.finding), row.number))
+    found.sort(
+        key=lambda row: (DIFFERING.index(row.outcome), row.finding not in UNRULED, row.number)
+    )
     held = sum(row.outcome in HELD for row in every)
     count = Counter(row.outcome for row in found)
     told = (
@@ -79,7 +106,7 @@ def sentences(results: dict, root: Path, paper: str) -> str:
         f"place of the paper or against the architecture. {count['differs']} differ from it as "
         f"they are written, and some of these repeat one statement; {count['mended']} more the "
         f"paper mends itself, and {count['lost']} differ since the text at hand lost a sign or a "
-        f"word. Those that no finding above covers come first: they are questions to the paper "
+        f"word. Those that no rule above judges come first: they are questions to the paper "
         f'(<a href="numbers.html#sentence-by-sentence">how far they can be trusted</a>). '
         f"A number stands for another "
         f"sentence; the file has its section and, where it was held, what it says. "
@@ -116,7 +143,7 @@ def judged(id: str, findings: set[str], results: dict) -> str:
         return f'<a href="#{anchor(id)}">{code(id)}</a>'
     if id in results["claims"]:
         return f'<a href="claims.html#{id}">{code(id)}</a>'
-    return code(id) if id else "none yet"
+    return code(id) if id and id not in UNRULED else f"no rule: {id}" if id else ""
 
 
 def downloads(folder: Path) -> None:

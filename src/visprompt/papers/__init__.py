@@ -50,7 +50,7 @@ class Claim:
         tuple[str, ...], listed(one_of(EVIDENCE, "evidence"), uniqueItems=True)
     ]  # the kinds of evidence that could settle it
     printed: Text = ""  # the value as printed, or the statement in short
-    says: Text = ""  # of a value: what it asserts, in our words
+    says: Text = ""  # of a value or a part of a sentence: what it asserts, in our words
     published: Number = None  # the same as a number; "equal" needs it
     margin: Number = None  # "greater" and "less"
     tolerance: Annotated[float | None, {"type": "number", "minimum": 0}] = None  # "equal"
