@@ -157,7 +157,7 @@ def test_a_coloured_word_leads_to_what_it_means(chapters, tab):
     word = tab.locator("a.vp-term").first
     said = word.inner_text().strip()
     word.click()
-    assert tab.locator(f"dt[id='term-{said.replace(' ', '-')}']").is_visible()
+    tab.locator(f"dt[id='term-{said.replace(' ', '-')}']").wait_for(state="visible")
 
 
 def test_a_claim_can_be_cited(whole, tab):

@@ -486,7 +486,7 @@ def test_arguments_reach_papermill(root):
 BUILDER = """import pathlib, sys, time
 pages, out = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[4]) / "_build" / "html"
 word = (pages / "word").read_text()
-out.mkdir(parents=True)
+(out / "_static").mkdir(parents=True)
 for name in ("index", *range(20)):
     (out / f"{name}.html").write_text(word)
     time.sleep(0.001)
@@ -502,6 +502,7 @@ def site(tmp_path, monkeypatch):
         pages = tmp_path / "build" / "pages"
         pages.mkdir(parents=True, exist_ok=True)
         (pages / "word").write_text(word)
+        (tmp_path / "_config.yml").write_text("sphinx: {config: {html_theme_options: {}}}\n")
         return book.build("quick", tmp_path)
 
     monkeypatch.setattr(book, "assemble", lambda profile, root: root / "build" / "pages")

@@ -172,7 +172,7 @@ def _columns(which: str, there: list, asked: Sequence[str] | None) -> tuple[str,
             f"{which} has the columns {every}, {' and '.join(f'no {name}' for name in lacking)}; "
             f"name yours: columns=('image', 'label')."
         )
-    return found[0], found[1]  # type: ignore[return-value]
+    return found[0], found[1]
 
 
 def _an(value) -> str:
@@ -216,7 +216,7 @@ def _pair(which: str, where: str, entry, columns) -> tuple[Image.Image, int]:
         raise BadInput(
             f"{where} is {_an(image)}; give a PIL image, without a transform of the data set's."
         )
-    if isinstance(label, (list, tuple)) or getattr(label, "ndim", 0):
+    if isinstance(label, (list, tuple)) or getattr(label, "ndim", False):
         raise BadInput(f"{where} has several labels; a task has one class an image, so give one.")
     if (
         isinstance(label, bool)

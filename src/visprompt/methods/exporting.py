@@ -4,6 +4,7 @@ import copy
 import importlib.util
 import json
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -72,7 +73,7 @@ def export(model: TunedModel, path: str | Path) -> dict[str, str]:
     if importlib.util.find_spec("onnxscript") is None:
         why = "an .onnx file needs two packages; install them (pip install onnx onnxscript), or"
         raise BadInput(f"{why} give a name that ends in .pt2.")
-    found = torch.onnx.export(plain, (images,), dynamo=True, dynamic_shapes=shapes)
+    found: Any = torch.onnx.export(plain, (images,), dynamo=True, dynamic_shapes=shapes)
     found.model.metadata_props.update(facts)
     found.save(path)
     return facts

@@ -26,7 +26,7 @@ def from_files() -> dict[str, dict]:
     return Entries(paths.MANIFESTS / "backbones.yaml", "files")
 
 
-def published() -> dict[str, dict]:
+def published() -> dict:
     """timm's name with its tag -> what each paper uses the checkpoint for."""
     return Entries(paths.MANIFESTS / "backbones.yaml", "published")
 

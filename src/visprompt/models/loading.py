@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -20,7 +21,7 @@ from .backbones import ACCEPTED, FAMILIES, Backbone, fingerprint_weights
 from .structure import changed, structure
 
 # mean and standard deviation of the channels; "checkpoint": those that timm has for the weights
-STATISTICS = {
+STATISTICS: dict[str, Any] = {
     "checkpoint": None,
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     "half": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
@@ -100,7 +101,7 @@ def of_network(network: nn.Module, weights: object, name: str | None) -> Backbon
         )
     if weights is not None:
         raise BadInput("a network has its weights already; leave weights out.")
-    about = getattr(network, "pretrained_cfg", None) or {}
+    about: dict[str, Any] = getattr(network, "pretrained_cfg", None) or {}
     name = name or about.get("architecture")
     require("the name of a network of your own", name, str)
     model = copy.deepcopy(network)
@@ -111,7 +112,7 @@ def of_network(network: nn.Module, weights: object, name: str | None) -> Backbon
     half = STATISTICS["half"]
     with watching() as seen:
         mean, std = (about.get(key, value) for key, value in zip(("mean", "std"), half))
-        backbone = Backbone(model, name, size[0], mean, std)
+        backbone = Backbone(model, name, size[0], mean, std)  # type: ignore[arg-type]
     backbone.made_by = seen
     backbone.architecture = {"structure": changed({}, structure(backbone, backbones.NO_STRUCTURE))}
     return backbone

@@ -93,7 +93,7 @@ def fit(
         if callback is not None or loss is not None:
             stack.enter_context(wrapped(model, "training_loss", own_loss))
         try:
-            more = {"prepared_on": prepared_on, "cache": cache, "watch": after}
+            more: dict[str, Any] = {"prepared_on": prepared_on, "cache": cache, "watch": after}
             return fit_model(model, task, recipe, seed, **more)
         except Stopped:
             name_classes(model, task)
@@ -161,7 +161,7 @@ def search(
         changed = {name: value for name, value in tried.items() if name not in of_method}
         candidate = build_method(slug, backbone, task.classes, **{**settings, **chosen})
         try:
-            found = fit(candidate, task, replace(recipe, **changed), seed)
+            found: dict[str, Any] = fit(candidate, task, replace(recipe, **changed), seed)
         except FloatingPointError:  # it diverged
             found = {"loss": [math.nan], "val": math.nan}
         rows.append({**tried, "loss": found["loss"][-1], "val": found["val"]})
