@@ -235,6 +235,25 @@ def test_a_folder_is_found_as_the_official_archive_names_it(tmp_path):
     assert layouts.set_of("CUB_200_2011").layout == "birds"
 
 
+# as archives unpack, as torchvision names its folders and classes, and as papers write
+SPELLED = """
+ADE20K CIFAR-10 CIFAR10 CIFAR-100 CIFAR100 CLEVR CUB_200_2011 Caltech-101 caltech-101 DMLab dSprites
+DTD EuroSAT Flowers102 flowers-102 Food-101 food-101 GTSRB KITTI NABirds NWPU-RESISC45
+oxford-iiit-pet OxfordIIITPet PCam PatchCamelyon RESISC45 smallNORB StanfordCars StanfordDogs SUN397
+SVHN UCF101 Waterbirds iNaturalist2018 ImageNet
+""".split()
+
+
+@pytest.mark.parametrize("folder", SPELLED)
+def test_a_folder_may_be_spelled_as_others_spell_it(tmp_path, folder):
+    dataset = layouts.set_of(folder)
+    (tmp_path / folder).mkdir()
+    for task in dataset.tasks:
+        if task != folder:
+            place = layouts.task_folder(tmp_path, task, [])
+            assert place == layouts.Place(tmp_path / folder, task)
+
+
 def test_help_names_every_argument():
     told = {name: inspect.signature(getattr(vp, name)).parameters for name in ("fit", "tune")}
     assert {"callback", "loss", "cache", "watch"} <= {*told["fit"]}

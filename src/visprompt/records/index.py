@@ -61,20 +61,7 @@ def entries(kind: str | None = None) -> Iterator[dict]:
 def entry_of(path: Path) -> dict:
     """The listing of one record; see `entries`."""
     record = store.read_record(path)
-    names = (
-        "id",
-        "key",
-        "kind",
-        "code",
-        "status",
-        "weights",
-        "data",
-        "commit",
-        "date",
-        "seconds",
-        "about",
-        "versions",
-    )
+    names = "id key kind code status weights data commit date seconds about versions".split()
     return {
         **{name: getattr(record, name) for name in names},
         "settings": flat(record.settings),
