@@ -30,9 +30,15 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 READY := .venv/.ready
+# Where environment.yml's environment is active, it is the only one.
+ifeq ($(CONDA_DEFAULT_ENV),visprompt)
+BIN := $(CONDA_PREFIX)/bin
+READY :=
+endif
+TORCH_INDEX ?=
 export OMP_NUM_THREADS ?= 1
 # Recipes read what the user gave from the environment, where quotes and # have no meaning.
-export PROFILE DEVICE GPUS JOBS_A_CARD DATA CORES NAME ARGS $(NARROWING)
+export TORCH_INDEX PROFILE DEVICE GPUS JOBS_A_CARD DATA CORES NAME ARGS $(NARROWING)
 # The user of a container may have no name and no home folder; Snakemake asks for both, Jupyter for the second.
 export USER ?= $(shell id -un 2>/dev/null || id -u)
 ifeq ($(shell [ -w ~ ] || echo none),none)
@@ -145,7 +151,8 @@ lock:  ## renew requirements.lock from the two project files (needs the network)
 	build/lock-venv/bin/pip install --quiet uv
 	{ echo "# Every package that make book and make test install, with hashes. Renew with: make lock"; \
 	  build/lock-venv/bin/uv pip compile --quiet --upgrade --python-version 3.11 --extra test --generate-hashes \
-	    --no-emit-index-url --no-annotate --no-header pyproject.toml src/visbook/pyproject.toml; } > build/requirements.lock
+	    --no-emit-index-url --no-annotate --no-header pyproject.toml src/visbook/pyproject.toml \
+	  | sed -E "s/^((triton|nvidia-[^=]*|cuda-[^=]*)==[^ ]+) /\1 ; sys_platform == 'linux' /"; } > build/requirements.lock
 	mv build/requirements.lock requirements.lock
 
 clean:  ## remove what was built; the records of runs and .venv stay
@@ -157,6 +164,9 @@ python = $$(for p in python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null && { command -v $$p; exit; }; \
 	done; echo "no-python-3.11")
 
+PIP = $(BIN)/python -m pip install --disable-pip-version-check
+# With TORCH_INDEX=ADDRESS torch and torchvision come from there, as built for a processor alone, and no GPU's libraries.
+WITHOUT_TORCH = '/^[a-z]/ {gone = /^(torch|torchvision|triton|nvidia-.*|cuda-.*)==/} !gone'
 # The stamp is written last, so that a setup that was killed is done again.
 $(READY): requirements.lock pyproject.toml src/visbook/pyproject.toml
 	@p=$(call python); if [ "$$p" = no-python-3.11 ]; then \
@@ -164,6 +174,7 @@ $(READY): requirements.lock pyproject.toml src/visbook/pyproject.toml
 	  echo "or uv python install 3.11), see that python3.11 is on the PATH, and run make again."; exit 1; fi; \
 	echo "Setting up .venv with $$p: about 130 packages, several minutes the first time."; \
 	"$$p" -m venv .venv
-	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e . -e src/visbook
+	$(PIP) --progress-bar off --require-hashes -r $(if $(TORCH_INDEX),<(awk $(WITHOUT_TORCH) requirements.lock),requirements.lock)
+	$(if $(TORCH_INDEX),$(PIP) --no-deps --index-url "$$TORCH_INDEX" $$(grep -oE '^torch(vision)?==[^ ]+' requirements.lock))
+	$(PIP) --quiet --no-deps --no-build-isolation -e . -e src/visbook
 	@touch $(READY)

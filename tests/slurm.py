@@ -5,14 +5,17 @@ lies in /etc/slurm and root is needed. Stopped, it leaves nothing running and ta
 configuration away.
 """
 
+import contextlib
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
 from itertools import count
 from pathlib import Path
 
+MUNGE = Path("/run/munge")
 CONF, MARK = Path("/etc/slurm"), "# written by the tests of visprompt"
 NEEDED = ("slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "munged")
 # of one Slurm each: what an ended one still has to say is for nobody else
@@ -38,6 +41,16 @@ def run(*command: str, check: bool = True) -> str:
     return done.stdout
 
 
+def running() -> list[str]:
+    """The daemons of Slurm and munge that run on this machine."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            name, rest = path.read_text().split("(", 1)[1].rsplit(")", 1)
+            found |= {name} - ({name} if rest.split()[0] == "Z" else set())
+    return sorted(found & {"slurmctld", "slurmd", "munged"})
+
+
 class Slurm:
     """`with Slurm(folder, nodes=3, cards=0):` starts it; `cards` is the number of pretended GPUs of
     each node."""
@@ -46,6 +59,7 @@ class Slurm:
         self.folder, self.cpus, self.cards = folder, cpus, cards
         self.nodes, self.port = [f"n{i + 1}" for i in range(nodes)], next(PORTS)
         self.daemons: dict[str, subprocess.Popen] = {}
+        self.munged: int | None = None  # the process, if this Slurm started it
 
     def __enter__(self):
         self.configure()
@@ -117,11 +131,12 @@ class Slurm:
             )
 
     def munge(self):
-        """munged as its own user, unless one runs."""
+        """munged as its own user, unless one runs; `stop` ends one that was started here."""
         if subprocess.run(["munge", "-n"], capture_output=True).returncode:
-            Path("/run/munge").mkdir(exist_ok=True)
-            shutil.chown("/run/munge", "munge", "munge")
+            MUNGE.mkdir(exist_ok=True)
+            shutil.chown(MUNGE, "munge", "munge")
             run("runuser", "-u", "munge", "--", "munged", "--force")
+            self.munged = int((MUNGE / "munged.pid").read_text())
 
     def start(self, name: str, *command: str):
         """A daemon in the foreground, its output in the log folder."""
@@ -166,5 +181,8 @@ class Slurm:
                 daemon.wait(20)
             except subprocess.TimeoutExpired:
                 daemon.kill()
+        if self.munged:
+            os.kill(self.munged, signal.SIGTERM)
+            self.munged = None
         for name in ("slurm.conf", "gres.conf"):
             (CONF / name).unlink(missing_ok=True)

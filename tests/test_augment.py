@@ -94,19 +94,6 @@ def test_a_batch_is_drawn_once_more_by_its_generator():
     )
 
 
-def test_originals_of_different_sizes_keep_their_places():
-    images = [
-        torch.full((3, high, wide), value, dtype=torch.uint8)
-        for high, wide, value in ((9, 20, 1), (30, 8, 2), (9, 20, 3))
-    ]
-    found = augment.grouped(images, 8, torch.Generator().manual_seed(0))
-    assert found.shape == (3, 3, 8, 8) and found.flatten(1).unique(dim=1).flatten().tolist() == [
-        1,
-        2,
-        3,
-    ]
-
-
 @pytest.mark.refused
 @pytest.mark.parametrize("box", [(-1, 0, 2, 2), (0, 0, 0, 2), (5, 0, 4, 2), (0, 7, 1, 2)])
 def test_boxes_outside_are_refused(box):

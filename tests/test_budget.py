@@ -16,7 +16,9 @@ from visbook.studies import budget, forecast, mask_forecast, mask_runs, plan
 from visbook.studies.case import Run
 from visprompt.__main__ import main
 from visprompt.methods import settings_of as method_settings
+from visprompt.models import embedded
 from visprompt.paths import MANIFESTS
+from visprompt.records import store
 from visprompt.training.loop import settings_of
 from visprompt.training.segmentation_recipe import load_segmentation_recipe
 from visprompt.training.segmenter import build_segmenter
@@ -145,6 +147,18 @@ def test_the_papers_segmentation_has_hours_and_its_own_checkpoint():
         4,
         9,
     ]
+
+
+def test_a_plan_asks_for_each_backbone_once_and_looks_at_no_code_of_benches(monkeypatch):
+    """Copies of all entries, once a run, took most of a plan's minute."""
+    asked, published = [], embedded.published
+    monkeypatch.setattr(embedded, "published", lambda: asked.append(1) or published())
+    plan.averages.cache_clear()
+    assert budget.plan("davpt.table-1").all.runs > len(plan.whole_scope("paper").backbones)
+    assert 0 < len(asked) <= len(plan.whole_scope("paper").backbones)
+    looked, stands = [], store.code_stands
+    monkeypatch.setattr(store, "code_stands", lambda *at: looked.append(at) or stands(*at))
+    assert forecast.measured() is None and not looked
 
 
 def test_the_plan_of_everything(capsys):

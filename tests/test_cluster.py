@@ -1,7 +1,8 @@
 """A sweep through a real Slurm whose nodes are all this machine: what a cluster does to it loses
 nothing.
 
-Run by `make test-cluster`. Needs root, and Debian's slurmctld, slurmd, slurm-client and munge.
+Run by `make test-cluster`. Needs root, and Debian's slurmctld, slurmd, slurm-client and munge. Few
+jobs, at least five, fit on one node; from fifty on every node and card must have had some.
 """
 
 import json
@@ -21,8 +22,9 @@ from visprompt.paths import ROOT
 
 JOBS = int(os.environ.get("VISPROMPT_CLUSTER_JOBS", 0))
 LIMIT = 600 + 30 * JOBS  # seconds that a sweep may take at the most, hundred jobs an hour
+MANY = JOBS >= 50
 pytestmark = [
-    pytest.mark.skipif(not JOBS, reason="make test-cluster runs it"),
+    pytest.mark.skipif(JOBS < 5, reason="make test-cluster runs it, with five jobs or more"),
     pytest.mark.skipif(bool(slurm.why_not()), reason=f"no Slurm: {slurm.why_not()}"),
 ]
 # What a job leaves: a record, and a line that says where it ran and on which card, written when it
@@ -106,7 +108,8 @@ def sweep(root: Path, **config) -> subprocess.Popen:
 
 @contextmanager
 def started(folder: Path, **more):
-    """A Slurm; where it does not come up, the test is skipped and says why."""
+    """A Slurm; where it does not come up, the test is skipped and says why. It leaves no daemon."""
+    before = slurm.running()
     try:
         cluster = slurm.Slurm(folder, **more).__enter__()
     except RuntimeError as error:
@@ -115,6 +118,7 @@ def started(folder: Path, **more):
         yield cluster
     finally:
         cluster.stop()
+        cluster.wait_for(lambda: slurm.running() == before, f"end of all daemons but {before}")
 
 
 def ended(root: Path) -> list[dict]:
@@ -151,7 +155,7 @@ def check_cards(root: Path) -> None:
     """Each of four cards had one job at a time."""
     lines = sorted(ended(root), key=lambda line: line["start"])
     cards = {(line["node"], line["card"]) for line in lines}
-    assert len(cards) == 4
+    assert len(cards) == 4 if MANY else 1 <= len(cards) <= 4
     for card in cards:
         of_card = [line for line in lines if (line["node"], line["card"]) == card]
         assert all(one["end"] <= other["start"] for one, other in zip(of_card, of_card[1:]))
@@ -181,7 +185,8 @@ def test_a_sweep_outlives_a_drained_node_a_killed_job_and_a_new_controller(
         assert run.wait(LIMIT) == 0, (project / "log").read_text()[-3000:]
         check(project, **given)
         on = Counter(line["node"] for line in ended(project))
-        assert {*on} >= {*cluster.nodes} - {"n2"} and on["n2"] <= JOBS // 5 + cluster.cpus
+        assert {*on} <= {*cluster.nodes} and on["n2"] <= JOBS // 5 + cluster.cpus
+        assert not MANY or {*on} >= {*cluster.nodes} - {"n2"}
         if cards:
             check_cards(project)
 

@@ -2,7 +2,9 @@
 addresses."""
 
 import csv
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -73,9 +75,58 @@ def test_this_environment_is_the_locked_one():
     from importlib.metadata import version
 
     for requirement in NEEDED:
-        assert version(requirement.name) == LOCK[canonicalize_name(requirement.name)], (
+        here = version(requirement.name).removesuffix("+cpu")
+        assert here == LOCK[canonicalize_name(requirement.name)], (
             f"{requirement.name}: run make test"
         )
+
+
+LINUX_ALONE = ("nvidia-", "cuda-", "triton")
+
+
+def test_what_linux_alone_has_is_marked_in_the_lock():
+    lines = re.findall(r"^[A-Za-z0-9].*==.*$", LOCK_TEXT, re.MULTILINE)
+    marked = {line.split("==")[0] for line in lines if " ; sys_platform == 'linux' \\" in line}
+    assert marked == {name for name in LOCK if name.startswith(LINUX_ALONE)} and len(marked) > 10
+
+
+# A Python that writes down what it is asked to install, the content of files too.
+PYTHON = """#!/bin/bash
+case "$*" in
+  "-m venv "*) mkdir -p .venv/bin; cp "$0" .venv/bin/python ;;
+  *"pip install"*) echo "$@" >> asked; for word; do
+    if [ "$last" = -r ]; then cat "$word" >> lines; fi; last=$word; done ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("index", ["", "https://example.org/cpu"])
+def test_an_index_of_its_own_gives_torch_without_a_gpu_s_libraries(tmp_path, index):
+    (tmp_path / "src" / "visbook").mkdir(parents=True)
+    for name in ("Makefile", "requirements.lock", "pyproject.toml", "src/visbook/pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    python = tmp_path / "bin" / "python3.11"
+    python.parent.mkdir()
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+    own = {"PATH": f"{python.parent}:{os.environ['PATH']}", "TORCH_INDEX": index}
+    words = ["make", "--silent", ".venv/.ready", "CONDA_DEFAULT_ENV="]
+    done = subprocess.run(words, cwd=tmp_path, env={**os.environ, **own}, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    asked = (tmp_path / "asked").read_text()
+    names = set(re.findall(r"^([A-Za-z0-9._-]+)==", (tmp_path / "lines").read_text(), re.MULTILINE))
+    gone = {*LOCK} - {canonicalize_name(name) for name in names}
+    of_torch = {"torch", "torchvision"} | {name for name in LOCK if name.startswith(LINUX_ALONE)}
+    assert gone == (of_torch if index else set()) and "--require-hashes" in asked
+    wanted = f"--index-url {index} torch=={LOCK['torch']} torchvision=={LOCK['torchvision']}\n"
+    assert (wanted in asked) == bool(index) and (tmp_path / ".venv" / ".ready").exists()
+
+
+def test_conda_s_environment_is_the_only_one(tmp_path):
+    """`make` uses the active one and installs nothing beside it."""
+    words = ["make", "-n", "-C", ROOT, "test", "CONDA_DEFAULT_ENV=visprompt", "CONDA_PREFIX=/conda"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert "/conda/bin/python -m pytest" in said and "venv" not in said
 
 
 @pytest.mark.parametrize("words", [["format", "--check"], ["check"]], ids=" ".join)

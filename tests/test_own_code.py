@@ -6,7 +6,9 @@ import json
 import logging
 import pkgutil
 import socket
+import sys
 import warnings
+from pathlib import Path
 
 import pytest
 import timm
@@ -17,7 +19,7 @@ from timm.models.swin_transformer import SwinTransformer
 from timm.models.vision_transformer import VisionTransformer
 
 import visprompt as vp
-from visprompt.data import layouts
+from visprompt.data import image_cache, layouts
 from visprompt.models.backbones import FAMILIES
 
 VIT = {"img_size": 32, "embed_dim": 24, "depth": 2, "num_heads": 3}
@@ -233,6 +235,58 @@ def test_a_folder_is_found_as_the_official_archive_names_it(tmp_path):
     place = layouts.task_folder(tmp_path, "cub_200_2011", [])
     assert place == layouts.Place(tmp_path / "CUB_200_2011", "cub_200_2011")
     assert layouts.set_of("CUB_200_2011").layout == "birds"
+
+
+# as archives unpack, as torchvision names its folders and classes, and as papers write
+SPELLED = """
+ADE20K CIFAR-10 CIFAR10 CIFAR-100 CIFAR100 CLEVR CUB_200_2011 Caltech-101 caltech-101 DMLab dSprites
+DTD EuroSAT Flowers102 flowers-102 Food-101 food-101 GTSRB KITTI NABirds NWPU-RESISC45
+oxford-iiit-pet OxfordIIITPet PCam PatchCamelyon RESISC45 smallNORB StanfordCars StanfordDogs SUN397
+SVHN UCF101 Waterbirds iNaturalist2018 ImageNet
+""".split()
+
+
+@pytest.mark.parametrize("folder", SPELLED)
+def test_a_folder_may_be_spelled_as_others_spell_it(tmp_path, folder):
+    dataset = layouts.set_of(folder)
+    (tmp_path / folder).mkdir()
+    for task in dataset.tasks:
+        if task != folder:
+            place = layouts.task_folder(tmp_path, task, [])
+            assert place == layouts.Place(tmp_path / folder, task)
+
+
+def mapped(images: torch.Tensor) -> str:
+    """What lies at a tensor's place in memory: the path of a mapped file, or ""."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        start, end = (int(place, 16) for place in line.split()[0].split("-"))
+        if start <= images.data_ptr() < end:
+            return " ".join(line.split()[5:])
+    raise AssertionError("no such place")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="another system tells its maps otherwise")
+def test_many_pictures_of_ones_own_data_set_are_not_held_in_memory(monkeypatch, tmp_path):
+    pixels = torch.arange(30 * 8 * 8 * 3).remainder(251).to(torch.uint8).view(30, 8, 8, 3).numpy()
+    data = [(Image.fromarray(one), number % 3) for number, one in enumerate(pixels)]
+    given = {"train": data, "test": data[:6], "image_size": 8}
+    plain = vp.make_task("many", **given)
+    monkeypatch.setenv("VISPROMPT_CACHE", str(tmp_path))
+    monkeypatch.setattr(image_cache, "SMALL", 0)
+    task = vp.make_task("many", **given)
+    for part in ("train", "val", "test"):
+        images, labels = getattr(task, part)
+        assert mapped(images).startswith(str(tmp_path))
+        assert not mapped(getattr(plain, part)[0]).startswith(str(tmp_path))
+        assert torch.equal(images, getattr(plain, part)[0])
+        assert torch.equal(labels, getattr(plain, part)[1])
+    assert task.fingerprint == plain.fingerprint and not [*tmp_path.iterdir()]
+    monkeypatch.setenv("VISPROMPT_CACHE", "none")
+    assert not mapped(vp.make_task("many", **given).train[0]).startswith(str(tmp_path))
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("VISPROMPT_CACHE", str(tmp_path / "file"))
+    with pytest.raises(vp.BadInput, match="cannot hold images .*name another folder"):
+        vp.make_task("many", **given)
 
 
 def test_help_names_every_argument():

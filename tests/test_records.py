@@ -28,7 +28,7 @@ from visbook.studies.lab import Lab, LabSettings
 from visprompt import records
 from visprompt.__main__ import main
 from visprompt.errors import BadInput, CannotWrite
-from visprompt.records import index, keeping, listing, merging, source, store
+from visprompt.records import index, keeping, listing, lists, merging, source, store
 from visprompt.training.loop import run_settings
 
 NANO = "vit_nano_patch4_24"
@@ -1118,6 +1118,20 @@ def test_changed_code_makes_the_index_worthless(listed, monkeypatch):
     monkeypatch.setattr(index, "state_of_sources", lambda: "another tree")
     seen = opened(monkeypatch)
     assert len(vp.runs()) == len(seen) == 4
+
+
+def test_what_a_run_read_is_looked_at_without_its_record(listed, monkeypatch):
+    monkeypatch.setenv("TRIED", "1")
+    code = store.write_code({"variable:TRIED": lists.variable_said("TRIED")})
+    record = store.with_id(replace(told(seed=5), code=code))
+    path = listed[0] / store.place(record.kind, record.settings, record.key)
+    path.write_text(store.as_text(record))
+    first = vp.runs()
+    seen = opened(monkeypatch)
+    assert first.current.all() and vp.runs().equals(first) and not seen
+    monkeypatch.setenv("TRIED", "2")
+    store.code_stands.cache_clear()  # as in a new process
+    assert list(vp.runs(outdated=True).id) == [record.id] and seen == [path]
 
 
 @pytest.mark.parametrize("spoil", ["cut", "edited", "gone", "a folder"])

@@ -22,7 +22,8 @@ from visprompt.methods import method_class
 from visprompt.models import embedded
 from visprompt.models.backbones import load_backbone
 from visprompt.models.blocks import Hooks
-from visprompt.records import all_records, recorded
+from visprompt.records import read_record, recorded, stores
+from visprompt.records.store import files
 
 from .lab import LabSettings
 from .plan import Planned, family_of, lab_of
@@ -219,7 +220,7 @@ def measured() -> Speed | None:
     none."""
     records = [
         r
-        for r in all_records("bench")
+        for r in map(read_record, (path for each in stores() for path in files(each, "bench")))
         if r.settings.get("what") == "methods" and r.settings["device"] != "cpu"
     ]
     if not records:

@@ -1,5 +1,6 @@
 """The experiments of data_manifests/studies.yaml: grids of runs, and what may be said of them."""
 
+import copy
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ import pandas as pd
 from visprompt import paths
 from visprompt.data.tasks import embedded_tasks, group_of
 from visprompt.errors import BadInput, choose
-from visprompt.manifests import load_yaml
+from visprompt.manifests import load_yaml, stamp
 from visprompt.methods import METHODS, method_class
 from visprompt.models import embedded
 from visprompt.models.backbones import load_backbone
@@ -115,6 +116,12 @@ def studies() -> dict[str, dict]:
     return load_yaml(paths.MANIFESTS / "studies.yaml")["studies"]
 
 
+@functools.lru_cache(maxsize=1)
+def written(changed: tuple | None) -> dict[str, dict]:
+    """The studies of a state of the file; to be read only, since copies of all take a while."""
+    return studies()
+
+
 def form(name: str, profile: str) -> dict:
     """A study as a profile has it: what stands below `paper` holds in every profile but quick.
 
@@ -124,11 +131,11 @@ def form(name: str, profile: str) -> dict:
     Raises:
         BadInput: no study has that name.
     """
-    known = studies()
+    known = written(stamp(paths.MANIFESTS / "studies.yaml"))
     if name == MASKS:
         variants = load_yaml(paths.MANIFESTS / "segmentation.yaml")["variants"]
         known = {MASKS: {"backbones": ["supervised"], "tasks": MASKS, "variants": variants}}
-    entry = dict(known[choose("study", name, known)])
+    entry = copy.deepcopy(known[choose("study", name, known)])
     own = entry.pop("paper", {})
     if profile != "quick":
         entry |= own | {"variants": entry["variants"] | own.get("variants", {})}

@@ -292,6 +292,7 @@ def searched_runs(scope: Scope) -> set[str]:
 
 
 used_whole = functools.cache(catalogue.used_whole)
+averages = functools.cache(embedded.averages)
 
 
 class Outline(Case):
@@ -305,7 +306,7 @@ class Outline(Case):
 
     @property
     def averages(self) -> bool:
-        return embedded.averages(self.run.backbone)
+        return averages(self.run.backbone)
 
     @cached_property
     def recipe(self) -> Recipe:

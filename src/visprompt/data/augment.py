@@ -6,7 +6,6 @@ runs use `loop.crop_and_flip`.
 """
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch.nn.functional import interpolate
@@ -144,15 +143,3 @@ def boxes_and_flips(
     """What `random_crop_and_flip` draws: boxes (B, 4), see `random_boxes`, and flips (B,) bool."""
     boxes = random_boxes(count, high, wide, generator)
     return boxes, torch.rand(count, generator=generator) < 0.5
-
-
-def grouped(images: Sequence[torch.Tensor], size: int, generator: torch.Generator) -> torch.Tensor:
-    """`random_crop_and_flip` of images (3, H, W) of different sizes, batched by size."""
-    shapes = [tuple(image.shape) for image in images]
-    cropped = images[0].new_empty(len(images), 3, size, size)
-    for shape in dict.fromkeys(shapes):
-        places = [place for place, other in enumerate(shapes) if other == shape]
-        cropped[places] = random_crop_and_flip(
-            torch.stack([images[place] for place in places]), size, generator
-        )
-    return cropped

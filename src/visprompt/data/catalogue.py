@@ -259,16 +259,7 @@ def torchvision_files(kind: str) -> list[File]:
 def croissant(dataset: DataSet) -> dict:
     """A data set as JSON-LD by Croissant 1.0; a checksum that nobody published is "unverified"."""
     terms = (
-        "citeAs",
-        "column",
-        "conformsTo",
-        "md5",
-        "recordSet",
-        "field",
-        "dataType",
-        "extract",
-        "source",
-        "fileObject",
+        "citeAs column conformsTo md5 recordSet field dataType extract source fileObject".split()
     )
     homes = {"conformsTo": "dct:conformsTo", "dataType": {"@id": "cr:dataType", "@type": "@vocab"}}
     context = {"@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/"}

@@ -10,6 +10,7 @@ from PIL import Image
 from ..checks import require
 from ..errors import BadInput, choose
 from .folders import check_name
+from .image_cache import room
 from .pictures import pixels, readable, shown
 from .tasks import LARGEST, RESIZES, Split, Task, balanced_order
 
@@ -35,6 +36,9 @@ def make_task(
     columns: Sequence[str] | None = None,
 ) -> Task:
     """A task from data sets such as torchvision's `ImageFolder` or a Hugging Face split.
+
+    Every picture is decoded once, now, to 3 · image_size² bytes; a split of more than 64 MiB lies
+    in a file of the cache folder (VISPROMPT_CACHE), not in memory.
 
     Args:
         train, test, val: each has a length, and item i is (picture, label) or {"image": …, "label":
@@ -79,10 +83,7 @@ def make_task(
         order = balanced_order(labels)
         last = torch.zeros(len(labels), dtype=torch.bool)
         last[order[len(order) - len(order) // SHARE :]] = True
-        splits["train"], splits["val"] = (
-            (images[~last], labels[~last]),
-            (images[last], labels[last]),
-        )
+        splits["train"], splits["val"] = _taken(images, labels, ~last), _taken(images, labels, last)
     return Task(name, names, splits["train"], splits["val"], splits["test"], resize=resize)
 
 
@@ -183,7 +184,7 @@ def _an(value) -> str:
 
 def _split(which: str, data: Sequence, size: int, resize: str, columns) -> Split:
     """Images (N, 3, S, S) uint8 and labels (N,) int64 of a split."""
-    images, labels = np.empty((len(data), 3, size, size), np.uint8), []
+    images, labels = room((len(data), 3, size, size)), []
     for number in range(len(data)):
         where = f"{which}, entry {number}"
         with readable(where):
@@ -192,6 +193,14 @@ def _split(which: str, data: Sequence, size: int, resize: str, columns) -> Split
             images[number] = pixels(image, size, resize, where)
         labels.append(label)
     return torch.from_numpy(images), torch.tensor(labels)
+
+
+def _taken(images: torch.Tensor, labels: torch.Tensor, chosen: torch.Tensor) -> Split:
+    """The chosen (N,) bool of a split; other than by indexing, in a file where they are many."""
+    places = chosen.nonzero().flatten().numpy()
+    found = room((len(places), *images.shape[1:]))
+    np.take(images.numpy(), places, axis=0, out=found, mode="clip")  # "raise" makes a copy first
+    return torch.from_numpy(found), labels[chosen]
 
 
 def _pair(which: str, where: str, entry, columns) -> tuple[Image.Image, int]:

@@ -6,6 +6,7 @@ the decoding code. One process writes it, whole or not at all; others that need 
 """
 
 import contextlib
+import errno
 import functools
 import glob
 import hashlib
@@ -13,6 +14,7 @@ import json
 import os
 import platform
 import shutil
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -89,6 +91,29 @@ def in_memory(items: Sequence[Item], shape: tuple[int, ...], resize: str) -> tor
         images[start : start + len(some)] = some
         start += len(some)
     return torch.from_numpy(images)
+
+
+def room(shape: tuple[int, ...]) -> np.ndarray:
+    """Zeros of a shape, uint8: in memory, or above `SMALL` bytes in a file of the cache folder.
+
+    The file has no name and ends with the array; of its pages the system keeps those in use.
+    """
+    need, folder = int(np.prod(shape)), cache_folder()
+    if need <= SMALL or folder is None:
+        return np.zeros(shape, np.uint8)
+    elsewhere = "name another folder in VISPROMPT_CACHE, or none there to decode into memory"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if shutil.disk_usage(folder).free < need + SPARE:
+            raise OSError(errno.ENOSPC, f"no {need / 2**30:.1f} GiB free")
+        with tempfile.TemporaryFile(dir=folder) as file:
+            with contextlib.suppress(AttributeError):  # not on every system
+                os.posix_fallocate(file.fileno(), 0, need)
+            return np.memmap(file, np.uint8, "w+", shape=shape)
+    except OSError as error:
+        raise BadInput(
+            f"{shown(folder)} cannot hold images ({reason(error)}); {elsewhere}."
+        ) from error
 
 
 def cache_folder() -> Path | None:

@@ -64,7 +64,7 @@ def export(model: TunedModel, path: str | Path) -> dict[str, str]:
     }
     side = model.source.image_size
     # two images, since a batch of one would be taken for a constant
-    plain, images = Plain(model), torch.zeros(2, 3, side, side, device=device_of(model))
+    plain, images = Plain(model).eval(), torch.zeros(2, 3, side, side, device=device_of(model))
     shapes = ({0: torch.export.Dim("batch")},)
     if path.suffix == ".pt2":
         program = torch.export.export(plain, (images,), dynamic_shapes=shapes)

@@ -2,15 +2,14 @@
 
 The index may be deleted at any time. It is valid only while every file that it was made from is
 unchanged: the record, its code list, and all sources of the packages and notebooks, which decide
-whether a record is current. A record whose run read variables, or files other than manifests, is
-checked each time.
+whether a record is current, as do the variables and other files that its run read.
 """
 
 import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +46,11 @@ def entries(kind: str | None = None) -> Iterator[dict]:
                 remembered is None
                 or remembered[0] != state
                 or remembered[1] != state_of_code(remembered[2]["code"], codes)
+                or remembered[2]["reads"] != read_now(remembered[2]["reads"])
             ):
                 entry = entry_of(Path(path))
                 remembered = [state, state_of_code(entry["code"], codes), entry]
-            if not (
-                is_young(state) or remembered[2]["about"].get("rehearsal") or remembered[2]["reads"]
-            ):
+            if not (is_young(state) or remembered[2]["about"].get("rehearsal")):
                 fresh[path] = remembered
             yield {"store": name, "path": path, **remembered[2]}
     whole = fresh if kind is None else known | fresh
@@ -63,20 +61,7 @@ def entries(kind: str | None = None) -> Iterator[dict]:
 def entry_of(path: Path) -> dict:
     """The listing of one record; see `entries`."""
     record = store.read_record(path)
-    names = (
-        "id",
-        "key",
-        "kind",
-        "code",
-        "status",
-        "weights",
-        "data",
-        "commit",
-        "date",
-        "seconds",
-        "about",
-        "versions",
-    )
+    names = "id key kind code status weights data commit date seconds about versions".split()
     return {
         **{name: getattr(record, name) for name in names},
         "settings": flat(record.settings),
@@ -84,13 +69,18 @@ def entry_of(path: Path) -> dict:
         "val": record.values.get("val"),
         "current": store.is_current(record),
         "carried": bool(record.carried),
-        "reads": any(is_read_elsewhere(place) for place in store.units_of(record)),
+        "reads": read_now(store.units_of(record)),
     }
 
 
-def is_read_elsewhere(place: str) -> bool:
-    """Whether a unit is a variable, or a file that `state_of_sources` does not cover."""
-    return place.split(":")[0] in lists.READ and not place.startswith("file:data_manifests/")
+def read_now(places: Iterable[str]) -> dict[str, str]:
+    """Place -> today's hash of the variables, and of the files not in `state_of_sources`."""
+    pairs = [place.split(":", 1) for place in places]
+    return {
+        f"{kind}:{name}": lists.READ[kind](name)
+        for kind, name in pairs
+        if kind in lists.READ and not name.startswith("data_manifests/")
+    }
 
 
 def flat(settings: Mapping, above: str = "") -> dict:

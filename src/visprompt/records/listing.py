@@ -86,18 +86,7 @@ def row_of(entry: dict) -> dict:
         **{column: settings.get(column) for column in OF_SETTINGS},
         **{
             name: entry[name]
-            for name in (
-                "kind",
-                "test",
-                "val",
-                "current",
-                "store",
-                "date",
-                "id",
-                "key",
-                "carried",
-                "status",
-            )
+            for name in "kind test val current store date id key carried status".split()
         },
         **{name: entry[name] for name in ("weights", "data", "commit", "seconds")},
         **{name: entry["versions"].get(name) for name in (*index.COMPARED, "python")},
