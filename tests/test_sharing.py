@@ -200,7 +200,8 @@ def test_hours_of_a_card_choose_what_settles_claims():
 
 
 @pytest.mark.parametrize(
-    "kind, why", [("bench", "one machine"), ("epochs", "no curves"), ("count", "here again")]
+    "kind, why",
+    [("bench", "one machine"), ("epochs", "which test images"), ("count", "here again")],
 )
 def test_other_kinds_of_record_stay_and_are_refused_with_the_reason(kind, why, stores, tmp_path):
     records.recorded(kind, {"name": "x"}, lambda: {"value": 1})

@@ -22,8 +22,8 @@ LONGEST = 200  # characters of a text
 TEXT = re.compile(r"[\w .,:;()@+*'=\[\]-]*")  # no path, no markup, one line
 DIGEST = re.compile("[0-9a-f]{12}")
 TAKEN = "tune"  # the one kind of record that is taken
-TIMED = ("bench", "cost", "turns")
-ON_A_RUN = ("attention", "clustering", "epochs", "guidance", "noise", "prompts", "segment")
+TIMED = ("bench", "clustering", "cost", "turns")
+ON_A_RUN = ("attention", "epochs", "guidance", "noise", "prompts", "segment")
 
 
 class Short(str):
@@ -226,7 +226,7 @@ def not_taken(kind: str) -> str:
     if kind in TIMED:
         why = "its times hold for one machine, and no other can check them"
     elif kind in ON_A_RUN:
-        why = "its form has no curves and bits of test images by which it could be checked"
+        why = "it does not say which test images came out right, by which it could be checked"
     return f"{why}, so runs of training (kind {TAKEN}) are taken alone"
 
 
