@@ -36,9 +36,8 @@ REASONS = {
 }
 # Why no rule of `audit.yaml` judges a sentence that differs, in place of its finding.
 UNRULED = {
-    "name": "Symbols, indices, names or citations differ; no number follows from it.",
-    "argument": "A part of a formula or of an argument is missing.",
-    "scope": "It speaks of more than the place that it rests on, or of something else.",
+    "name": "symbols, indices, names or citations differ, and no number follows from them",
+    "scope": "it speaks of more than the place that it rests on, or of something else",
 }
 ABBREVIATIONS = re.compile(
     r"\b(?:Fig|Figs|Tab|Tabs|Sec|Secs|Eq|Eqs|Eqn|App|Ref|Refs|Thm|No|vs|cf|e\.g|i\.e|al|resp|etc"

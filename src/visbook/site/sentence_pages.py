@@ -48,9 +48,7 @@ def coverage(results: dict, root: Path) -> str:
             for row in every
             if row.outcome == "differs"
         )
-    told = "; ".join(
-        f"{why[word]} {word} ({text[0].lower()}{text[1:-1]})" for word, text in UNRULED.items()
-    )
+    told = "; ".join(f"{why[word]} times {text}" for word, text in UNRULED.items())
     return (
         f"{table(['Paper', 'Held against something', *HELD, *REASONS], rows)}\n\n"
         f"Of {why.total()} sentences that differ, {why['']} have a finding or a claim that a "
