@@ -33,7 +33,21 @@ page = Page("own_code", p)
 #
 # `vp.load_backbone` takes a timm ViT, Swin or ResNet as an object: with your weights, at your image size. It works on a
 # frozen copy. The name is what records and saved files say; `mean` and `std` are the normalisation of pixels in [0, 1].
-# Models of Hugging Face's own classes cannot be loaded; timm has its own ViT, DINOv2 and CLIP towers.
+# Models of Hugging Face's own classes cannot be loaded. timm names the same releases otherwise:
+#
+# | Hugging Face's name | timm's name of the image tower |
+# |---|---|
+# | `google/vit-base-patch16-224-in21k` | `vit_base_patch16_224.orig_in21k` |
+# | `google/vit-base-patch16-224` | `vit_base_patch16_224.orig_in21k_ft_in1k` |
+# | `facebook/vit-mae-base` | `vit_base_patch16_224.mae` |
+# | `facebook/dino-vitb16` | `vit_base_patch16_224.dino` |
+# | `facebook/dinov2-base` | `vit_base_patch14_dinov2.lvd142m` |
+# | `facebook/deit-base-patch16-224` | `deit_base_patch16_224.fb_in1k` |
+# | `openai/clip-vit-base-patch16` | `vit_base_patch16_clip_224.openai` |
+# | `microsoft/swin-base-patch4-window7-224-in22k` | `swin_base_patch4_window7_224.ms_in22k` |
+#
+# The pairs are those of the releases that timm names as its sources; we have not compared the weights.
+# Sizes other than base are named alike.
 
 # %%
 import timm
@@ -56,6 +70,11 @@ with torch.no_grad():
 # or a list. An entry is a pair of picture and label, or a mapping. The columns `image` or `img`, and `label` or
 # `fine_label`, are found; others are named with `columns`. A `Subset` keeps the classes of its whole. Each picture has one
 # class; pictures with several labels are refused.
+#
+# `make_task` reads each picture once and keeps it as 3 · side² bytes, in the size that is trained on. A split of more than
+# 64 MiB lies in a file of the cache folder (`VISPROMPT_CACHE`), and memory holds only the pages in use; the file goes with
+# the task. With `VISPROMPT_CACHE=none` all of it is in memory. Changes of the picture in training are made from the kept
+# size.
 
 # %%
 drawn = vp.load_task("position")
@@ -124,14 +143,32 @@ print(f"epochs before it stopped: {len(values['loss'])}; {values['test']:.1f} % 
 # %% [markdown]
 # ## Your own loss
 #
-# Any function of logits and labels stands in for the cross-entropy: here with class weights and smoothed labels. What a
-# method adds to the loss stays.
+# Any function of logits and labels stands in for the cross-entropy. What a method adds to the loss stays. Class weights
+# and smoothed labels are a line each:
 
 # %%
 weights = len(task.train[1]) / (task.classes * task.train[1].bincount(minlength=task.classes))
-loss = torch.nn.CrossEntropyLoss(weight=weights, label_smoothing=0.1)
-values = vp.fit(model, task, vp.Recipe(epochs=2), loss=loss)
-print(f"test accuracy {values['test']:.1f} %")
+losses = {
+    "class weights": torch.nn.CrossEntropyLoss(weight=weights),
+    "label smoothing": torch.nn.CrossEntropyLoss(label_smoothing=0.1),
+}
+for name, loss in losses.items():
+    values = vp.fit(model, task, vp.Recipe(epochs=2), loss=loss)
+    print(f"{name}: test accuracy {values['test']:.1f} %")
+
+# %% [markdown]
+# Several labels for one picture are not supported, and are refused when the task is made:
+
+# %%
+entry = entries(drawn.test)[0]
+try:
+    vp.make_task("several", [(entry["img"], [0, 1])] * 5, [(entry["img"], [0, 1])])
+except vp.BadInput as error:
+    print(error)
+
+# %% [markdown]
+# `vp.tune` gives a record and no model, `vp.fit` gives the model and no record. Who calls both trains the same run twice:
+# call `vp.fit` alone where the model is what you want. A fit that was broken off begins again; it cannot be resumed.
 
 # %% [markdown]
 # ## Your own loop
@@ -200,27 +237,60 @@ print("largest difference from the graph:", f"{(logits - scores).abs().max():.0e
 print(json.loads(file.metadata()["visprompt"])["settings"])
 
 # %% [markdown]
+# ## Studies of your own
+#
+# A study is a grid of methods, tasks and seeds. Outside the repository it is written in a file `own_studies.yaml` in the
+# folder that you work in, and names networks and tasks by the same words as the book's (`data_manifests/studies.yaml`):
+#
+# ```yaml
+# studies:
+#   mine:
+#     title: how many prompts
+#     backbones: [supervised]
+#     tasks: benchmark
+#     variants:
+#       2 prompts: {method: vpt-deep, prompt_tokens: 2}
+#       20 prompts: {method: vpt-deep, prompt_tokens: 20}
+# ```
+#
+# ```console
+# $ visprompt study mine --seeds 0 1 2 --search
+# $ visprompt study mine --tasks pictures --data-dir data --search
+# $ visprompt runs --study mine
+# ```
+#
+# The second line runs it on pictures of your own, in `data/pictures`. Records are written to `build/records` there. A notebook
+# reads them with `vp.runs(study="mine")`; papermill runs it with other parameters (`-p seeds '[0]'`), as it does the book's
+# pages. This needs both packages: `pip install . ./src/visbook`.
+#
 # ## Beside other packages
 #
-# What we read in November 2026: peft's page on prompt tuning and its [issue 1563](https://github.com/huggingface/peft/issues/1563);
-# the [table of models](https://docs.adapterhub.ml/model_overview.html) of adapters; the options of torchvision's
-# [training script](https://github.com/pytorch/vision/blob/main/references/classification/train.py). What we did not look up
-# is marked "not checked".
+# Read in November 2026: the code of [peft](https://github.com/huggingface/peft) 0.21.2 and its
+# [issue 1563](https://github.com/huggingface/peft/issues/1563); the code of [adapters](https://github.com/adapter-hub/adapters)
+# 1.3.0, its [table of models](https://docs.adapterhub.ml/model_overview.html) and its
+# [page on training](https://docs.adapterhub.ml/training.html); torchvision's
+# [training script](https://github.com/pytorch/vision/blob/main/references/classification/train.py), which is no part of the
+# package and has no version.
 #
 # | What | this package | peft | adapters | torchvision's script |
 # |---|---|---|---|---|
-# | Prompts at a ViT's input | VPT-Shallow, SPT-Shallow | asked for in issue 1563, which is closed; prompt tuning is described for language models | prompt tuning for ViT | no |
-# | Prompts in every block | VPT-Deep, SPT-Deep, iVPT, DA-VPT and others | prefix tuning, described for language models | prefix tuning for ViT | no |
-# | Prompts on pixels, activation prompts | VP, AP | not checked | not in its table | no |
-# | LoRA, adapters | yes | LoRA, not checked for adapters | yes | no |
-# | Networks | timm's ViT, Swin and ResNet | Hugging Face's, not checked for timm's | Hugging Face's ViT, BEiT and CLIP; others by a plug-in | torchvision's |
-# | Full fine-tuning | yes | not checked | not checked | yes |
-# | Label smoothing, class weights, own loss | a function given to `vp.fit` | not checked | not checked | label smoothing |
-# | Mixup, cutmix, moving average of weights | no | not checked | not checked | yes |
-# | Resuming a broken fit | no: a fit of these methods is short | not checked | not checked | yes |
-# | Learning rate searched on validation images | `vp.search` | not checked | not checked | no |
-# | Several processes | no: one device per fit | not checked | not checked | yes |
-# | A record of each run | `vp.tune` | not checked | not checked | a checkpoint per epoch |
+# | Prompts at a ViT's input | VPT-Shallow, SPT-Shallow | no: asked for in issue 1563, now closed; prompt tuning is for language models | prompt tuning for ViT and BEiT | no |
+# | Prompts in every block | VPT-Deep, SPT-Deep, iVPT, DA-VPT and others | no; prefix tuning, which adds keys and values, is for language models | prefix tuning for ViT, BEiT and CLIP | no |
+# | Prompts on pixels, activation prompts | VP, AP | no | no | no |
+# | LoRA | yes | yes, with over 20 relatives | yes, with relatives | no |
+# | Bottleneck adapters | Adapter, AdaptFormer | no | yes | no |
+# | Tuned biases, norms, scales | BIAS, norm tuning, SSF | biases (BEFT), layer norms, scales (IA3) | scales (IA3) | no |
+# | Networks | timm's ViT, Swin and ResNet | any PyTorch network for LoRA and its relatives, timm's among them | Hugging Face's ViT, BEiT and CLIP; others by a plug-in | torchvision's |
+# | Full fine-tuning, linear probe | yes | left to your loop | left to your loop | full fine-tuning |
+# | Training loop | `vp.fit`, or your own | your own, or Hugging Face's Trainer | `AdapterTrainer`, or your own | its own |
+# | Label smoothing, class weights, own loss | a function given to `vp.fit` | as your loop has them | as your loop has them | label smoothing |
+# | Mixup, cutmix, moving average of weights | no | as your loop has them | as your loop has them | yes |
+# | Resuming a broken fit | no | as your loop has it | as Trainer has it | yes |
+# | Several processes | no: one device per fit | as your loop has them | as Trainer has them | yes |
+# | Learning rate searched on validation images | `vp.search` | no | no | no |
+# | Several tuned modules in one network, by name | no: one file per task, on one backbone | yes | yes, also stacked and fused | no |
+# | Folded into the plain weights | `vp.merged`, where a method allows it | yes, for LoRA and most relatives | LoRA, IA3 | not needed |
+# | A record of each run | `vp.tune` | no | no | a checkpoint per epoch |
 #
 # ## What next
 #

@@ -22,7 +22,12 @@ ROOT = (
 # A folder that holds this file is the stage of a rehearsal: its numbers mean nothing, and they stay
 # there.
 REHEARSAL = (ROOT / "REHEARSAL").is_file()
-# An installed package brings its own copy.
-MANIFESTS = (
-    PACKAGE / "data_manifests" if (PACKAGE / "data_manifests").is_dir() else ROOT / "data_manifests"
+# An installed package brings its own copy; a folder of one's own, named as ROOT, has none.
+MANIFESTS = next(
+    (
+        folder / "data_manifests"
+        for folder in (PACKAGE, ROOT, PACKAGE.parents[1])
+        if (folder / "data_manifests").is_dir()
+    ),
+    ROOT / "data_manifests",
 )

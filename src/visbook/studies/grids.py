@@ -112,13 +112,19 @@ def check_foreign(scope: Scope, data_dir: str | None) -> None:
 
 
 def studies() -> dict[str, dict]:
-    """All studies by name, as written."""
-    return load_yaml(paths.MANIFESTS / "studies.yaml")["studies"]
+    """All studies by name, as written: the book's, and those of own_studies.yaml in the folder."""
+    found, own = load_yaml(paths.MANIFESTS / "studies.yaml")["studies"], own_file()
+    return found | load_yaml(own)["studies"] if own.is_file() else found
+
+
+def own_file() -> Path:
+    """Where studies of one's own are: outside the repository, in the folder that one works in."""
+    return paths.ROOT / "own_studies.yaml"
 
 
 @functools.lru_cache(maxsize=1)
-def written(changed: tuple | None) -> dict[str, dict]:
-    """The studies of a state of the file; to be read only, since copies of all take a while."""
+def written(*changed: tuple | None) -> dict[str, dict]:
+    """The studies of a state of the files; to be read only, since copies of all take a while."""
     return studies()
 
 
@@ -131,7 +137,7 @@ def form(name: str, profile: str) -> dict:
     Raises:
         BadInput: no study has that name.
     """
-    known = written(stamp(paths.MANIFESTS / "studies.yaml"))
+    known = written(stamp(paths.MANIFESTS / "studies.yaml"), stamp(own_file()))
     if name == MASKS:
         variants = load_yaml(paths.MANIFESTS / "segmentation.yaml")["variants"]
         known = {MASKS: {"backbones": ["supervised"], "tasks": MASKS, "variants": variants}}

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from visprompt import paths
 from visprompt.data import catalogue
 from visprompt.data.joining import JOINED
 from visprompt.data.resizing import RULES
@@ -43,6 +44,17 @@ def studies_schema() -> dict:
         },
         {"places": named({"type": "integer", "minimum": 0}), "blocks": named(COUNT)},
     )
+    studies = named(study_schema())
+    return mapping(
+        {
+            "profiles": mapping({name: profile for name in (*PLANS, REAL)}),
+            "studies": studies | {"required": ["benchmark"]},
+        }
+    )
+
+
+def study_schema() -> dict:
+    """A study; the settings of a variant are in `study_faults`."""
     rate_of = {
         "enum": [True],
         "description": "true, none or the name of a variant of the benchmark",
@@ -63,13 +75,26 @@ def studies_schema() -> dict:
         "train_sizes": mapping({}, {"quick": sizes, "rehearsal": sizes, "paper": named(sizes)}),
     }
     what = {"backbones": parts, "tasks": either(TEXT, parts), "variants": named(variant, 0)}
-    study = mapping({"title": TEXT, **what}, {**more, "paper": mapping({}, what | more)})
-    return mapping(
-        {
-            "profiles": mapping({name: profile for name in (*PLANS, REAL)}),
-            "studies": named(study) | {"required": ["benchmark"]},
-        }
-    )
+    return mapping({"title": TEXT, **what}, {**more, "paper": mapping({}, what | more)})
+
+
+def own_studies_schema() -> dict:
+    """`own_studies.yaml`, of a folder of one's own: studies by name."""
+    return mapping({"studies": named(study_schema())})
+
+
+def own_studies_faults(content: dict, file: Path) -> Iterable[Fault]:
+    """Names are new, parts are those of the profiles; the rest is as in `studies_faults`."""
+    every = load_yaml(paths.MANIFESTS / "studies.yaml")
+    profiles, found = every["profiles"].values(), content["studies"]
+    for name, study in found.items():
+        if name in every["studies"]:
+            yield Fault(("studies", name), f"{name} is a study of the book; give another name.")
+        for key, kind in (("backbones", "backbones"), ("tasks", "tasks"), ("prepared_on", "tasks")):
+            parts = [part for profile in profiles for part in profile[kind]]
+            for part in [study[key]] if isinstance(study.get(key), str) else study.get(key, ()):
+                yield from known(("studies", name, key), "part", part, dict.fromkeys(parts))
+    yield from study_faults(found, every["studies"]["benchmark"]["variants"])
 
 
 def studies_faults(content: dict, file: Path) -> Iterable[Fault]:
@@ -79,7 +104,11 @@ def studies_faults(content: dict, file: Path) -> Iterable[Fault]:
     yield from known_tasks(
         content["profiles"], [*load_yaml(file.parent / "tasks.yaml")["embedded"]]
     )
-    variants = found["benchmark"]["variants"]
+    yield from study_faults(found, found["benchmark"]["variants"])
+
+
+def study_faults(found: dict, variants: dict) -> Iterable[Fault]:
+    """Rates are the benchmark's, settings are the methods'; `variants` are the benchmark's."""
     more = ("method", "rate_of", "scratch")
     for name, study in found.items():
         if not study["variants"] and not {"blocks", "each_block", "differences"} & {*study}:

@@ -33,6 +33,7 @@ OWNERS = {  # of each YAML file the module that says what it may hold
     "differences": "visprompt.training.recipe_files",
     "segmentation_recipes": "visprompt.training.recipe_files",
     "studies": "visbook.studies.study_files",
+    "own_studies": "visbook.studies.study_files",
     "factors": "visbook.studies.study_files",
     "plan": "visbook.studies.study_files",
     "segmentation": "visbook.studies.study_files",
