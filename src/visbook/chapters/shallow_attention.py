@@ -234,8 +234,8 @@ class Attention:
             values = self.runs.traces("map 5", field)
             left.plot(looks, values.mean(0), color=colour, lw=2)
             left.fill_between(looks, values.min(0), values.max(0), color=colour, alpha=0.2)
-            place = (looks[-1], values.mean(0)[-1] - 0.09)
-            left.annotate(f"{name} queries", place, color=colour, ha="right")
+            place, look = (looks[-1], values.mean(0)[-1] - 0.03), {"ha": "right", "va": "top"}
+            left.annotate(f"{name}\nqueries", place, color=colour, fontsize=9, **look)
         left.set(xlabel="iteration", ylabel="attention on relevant tokens", ylim=(0, 1.02))
         left.set_title("Attention moves to relevant tokens")
         mean = 1 - self.relevant.mean(0)

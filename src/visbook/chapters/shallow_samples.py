@@ -142,7 +142,7 @@ class Curves:
             start = medians(self.samples[name])[-1]
             line = [start * (k / keys[-1]) ** power for k in keys]
             axis.plot(keys, line, style, color="0.3", lw=1.2)
-            at_end(axis, keys, line, f"power {power}", "0.3")
+            at_end(axis, keys, line, f"power {power}", "0.3", up=7)
         log_axes(axis, keys, [f"1/{a:g}" for a in SHARES])
         axis.set(xlabel=r"$1/\alpha_*$", ylabel="samples needed, N = B T")
         most = ideal[0][0]
