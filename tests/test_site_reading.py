@@ -536,7 +536,7 @@ def test_maps_are_leafed_through(whole, tab):
     assert captions[1] == f"class token: {run['most'][1][3][0]:.3f}" and len(captions) == 2 + len(
         run["prompts"]
     )
-    assert "block 3 of 0 to" in box.locator("output").inner_text()
+    assert "block 3 (0 to" in box.locator("output").inner_text()
     shades = (
         "canvas => new Set(canvas.getContext('2d').getImageData(0, 0, canvas.width, "
         "canvas.height).data).size"

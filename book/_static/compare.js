@@ -16,7 +16,7 @@ document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".
     const heads = ["Network", "Accuracy, %", "Yours is off by", "Where"].map((textContent) => ({textContent}));
     table.replaceChildren(line("th", ...heads), ...found.map(([, , network, percent, spread, where]) => {
       const off = own === null ? "" : `${own < percent ? "−" : "+"}${Math.abs(own - percent).toFixed(1)}`;
-      const texts = [network, spread ? `${percent} ± ${spread}` : `${percent}`, off].map((textContent) => ({textContent}));
+      const texts = [network, spread ? `${percent.toFixed(1)} ± ${spread}` : `${percent}`, off].map((textContent) => ({textContent}));
       return line("td", ...texts, {innerHTML: where});
     }));
   };

@@ -29,7 +29,7 @@ document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".
     const {shape, levels, most, own, prompts, pictures} = runs[run.value], [, blocks, looks, patches] = shape;
     const bytes = Uint8Array.from(atob(levels), (letter) => letter.charCodeAt(0)), i = Number(image.value), b = block.valueAsNumber;
     const picture = vp.make("img", {src: pictures[i], alt: `Test image ${i}`});
-    told.textContent = `block ${b} of 0 to ${blocks - 1}`;
+    told.textContent = `block ${b} (0 to ${blocks - 1})`;
     shown.replaceChildren(tile(picture, "image"), ...[...Array(looks).keys()].map((look) => {
       const prompt = prompts[look - 1], mine = look && prompt === own[i] ? ", its class's" : "";
       const name = look ? `prompt ${prompt}${mine}` : "class token";

@@ -78,7 +78,8 @@ def block_plot(ax: Axes, rows: pd.DataFrame, methods: Sequence[str]) -> None:
 
 
 def best_block(rows: pd.DataFrame, methods: Sequence[str]) -> str:
-    """ ": best at block 3" of one method's runs, by validation; of two, how often one leads."""
+    """What a panel shows: the best block of one method, by validation, or how often one of two
+    leads."""
     found = by_block(rows, methods[0]).groupby("block")
     val = found.val.mean().dropna()
     mean = val if len(val) else found.test.mean()

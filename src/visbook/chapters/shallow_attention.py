@@ -47,8 +47,8 @@ SMALL_STEPS = [0.05, 0.1]  # at 1 any power of it is 1
 READ = (
     ("map 5", BLUE, "judged: Assumption 1,\nown $a_{(l)}$"),
     ("map shared", GREEN, "one $a$ for\nall positions"),
-    ("map root", ORANGE, "initialised\nwithout squares"),
-    ("map printed", RED, "initialised\nas printed"),
+    ("map root", ORANGE, "without squares"),
+    ("map printed", RED, "initialised as printed"),
 )
 
 
@@ -234,8 +234,8 @@ class Attention:
             values = self.runs.traces("map 5", field)
             left.plot(looks, values.mean(0), color=colour, lw=2)
             left.fill_between(looks, values.min(0), values.max(0), color=colour, alpha=0.2)
-            place = (looks[len(looks) // 2], values.mean(0)[-1] - 0.09)
-            left.annotate(f"{name} queries", place, color=colour)
+            place, look = (looks[-1], values.mean(0)[-1] - 0.03), {"ha": "right", "va": "top"}
+            left.annotate(f"{name}\nqueries", place, color=colour, fontsize=9, **look)
         left.set(xlabel="iteration", ylabel="attention on relevant tokens", ylim=(0, 1.02))
         left.set_title("Attention moves to relevant tokens")
         mean = 1 - self.relevant.mean(0)
@@ -259,7 +259,7 @@ class Attention:
     def readings(self) -> Figure:
         """Figure 4 in four readings of Section 4.1."""
         fig, axis = plt.subplots(figsize=(7, 4.2))
-        up = {"map root": 10, "map printed": -17}  # two lines at one height
+        up = {"map root": 7, "map printed": -7}  # two lines at one height
         for name, colour, label in READ:
             values = self.runs.traces(name, "attention").mean(0)
             line = (0, (3, 3)) if name == "map printed" else "-"

@@ -51,8 +51,8 @@ def five_patterns(runs: Runs) -> Figure:
     pruning(left, right, runs, 5)
     left.set(ylabel="test hinge loss", xlabel="share of tokens removed")
     right.set(xlabel="share of tokens removed")
-    left.set_title("Without irrelevant tokens the loss vanishes")
-    right.set_title("Noisy tokens cost more than others")
+    left.set_title("Fewer irrelevant tokens, no loss")
+    right.set_title("Noisy tokens matter most")
     for axis in (left, right):
         axis.legend(title="removed", loc="upper right")
     return fig

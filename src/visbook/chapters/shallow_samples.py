@@ -42,7 +42,7 @@ LABELS = {
     "frozen": "attention fixed",
     "CNN": "1 × 1 CNN",
     "shared": "ViT, one a",
-    "shared frozen": "attention fixed, one a",
+    "shared frozen": "fixed, one a",
     "shared CNN": "1 × 1 CNN, one a",
 }
 STYLES = {
@@ -129,7 +129,7 @@ class Curves:
             values = [v if np.isfinite(v) else np.nan for v in medians(self.samples[name])]
             axis.plot(keys, values, line, color=colour)
             fit = self.fits[name]
-            at_end(axis, keys, values, f"{LABELS[name]}:\npower {fit['slope']:.2f}", colour)
+            at_end(axis, keys, values, f"{LABELS[name]}: power {fit['slope']:.2f}", colour)
             for key, trials in self.samples[name].items():
                 axis.plot(
                     [key] * len(trials),
@@ -142,7 +142,7 @@ class Curves:
             start = medians(self.samples[name])[-1]
             line = [start * (k / keys[-1]) ** power for k in keys]
             axis.plot(keys, line, style, color="0.3", lw=1.2)
-            at_end(axis, keys, line, f"power {power}", "0.3")
+            at_end(axis, keys, line, f"power {power}", "0.3", up=7)
         log_axes(axis, keys, [f"1/{a:g}" for a in SHARES])
         axis.set(xlabel=r"$1/\alpha_*$", ylabel="samples needed, N = B T")
         most = ideal[0][0]
@@ -161,7 +161,7 @@ class Curves:
             slope, start = np.polyfit(self.keys, mid, 1)
             axis.plot(self.keys, mid, line[0], color=colour)
             fit = self.fits[name]
-            at_end(axis, self.keys, mid, f"{LABELS[name]}:\npower {fit['slope']:.2f}", colour)
+            at_end(axis, self.keys, mid, f"{LABELS[name]}: power {fit['slope']:.2f}", colour)
             axis.plot(
                 [0, max(self.keys)],
                 [start, start + slope * max(self.keys)],

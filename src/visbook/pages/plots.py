@@ -81,9 +81,13 @@ def seeds_band(ax, frame, by: str, value: str, label: str | None = None, **style
 
 
 def at_end(ax, xs: Sequence, ys: Sequence, text: str, color: str, up: float = 0) -> None:
-    """Label a line where it ends, in its colour; `up` points higher."""
+    """Label a line at its largest x, in its colour; `up` points higher."""
     ax.annotate(
-        *(text, (xs[-1], ys[-1])), (6, up), textcoords="offset points", color=color, va="center"
+        *(text, max(zip(xs, ys, strict=True))),
+        (6, up),
+        textcoords="offset points",
+        color=color,
+        va="center",
     )
 
 
