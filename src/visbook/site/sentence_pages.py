@@ -34,7 +34,7 @@ def coverage(results: dict, root: Path) -> str:
             share = f"{held} of {found.total()} ({100 * held / found.total():.0f} %)"
             counts = (str(found[word]) for word in (*HELD, *REASONS))
             rows.append([html.escape(paper["short"]), share, *counts])
-    return table(["Paper", "Held against something", *HELD, *REASONS], rows)
+    return table(["Paper", "Compared with something", *HELD, *REASONS], rows)
 
 
 def second(results: dict, root: Path) -> str:
@@ -49,13 +49,12 @@ def second(results: dict, root: Path) -> str:
         for one in ("differs", "holds")
     )
     return (
-        f"How far can this be trusted? {len(pairs)} sentences, drawn at random from all five "
-        f"texts, were read a second time without the table: {same} had the same outcome. Of "
-        f"{differing.total()} drawn from those that differ, {differing['differs']} differed in "
-        f"the second reading too and {differing['holds']} held; of {held.total()} drawn from "
-        f"those that hold, {held['holds']} held and {held['differs']} differed. So take a "
-        f"sentence that differs and that no finding covers as a question to the paper, not as a "
-        f"verdict."
+        f"How reliable is this? We read {len(pairs)} random sentences of all five texts a second "
+        f"time without looking at the table; {same} had the same outcome. Of {differing.total()} "
+        f"sentences that differ, {differing['differs']} also differed in the second reading and "
+        f"{differing['holds']} held. Of {held.total()} that hold, {held['holds']} held again and "
+        f"{held['differs']} differed. A sentence that differs and has no finding is therefore a "
+        f"question to the paper, not a verdict."
     )
 
 
@@ -75,15 +74,14 @@ def sentences(results: dict, root: Path, paper: str) -> str:
     held = sum(row.outcome in HELD for row in every)
     count = Counter(row.outcome for row in found)
     told = (
-        f"Of {len(every)} sentences, captions and equations {held} could be held against another "
-        f"place of the paper or against the architecture. {count['differs']} differ from it as "
-        f"they are written, and some of these repeat one statement; {count['mended']} more the "
-        f"paper mends itself, and {count['lost']} differ since the text at hand lost a sign or a "
-        f"word. Those that no finding above covers come first: they are questions to the paper "
-        f'(<a href="numbers.html#sentence-by-sentence">how far they can be trusted</a>). '
-        f"A number stands for another "
-        f"sentence; the file has its section and, where it was held, what it says. "
-        f'All rows are in <a href="downloads/everything.zip" download>everything.zip</a>.'
+        f"Of {len(every)} sentences, captions and equations, {held} could be compared with another "
+        f"place in the paper or with the architecture. {count['differs']} differ as they are "
+        f"written; some of these repeat one statement. The paper itself corrects "
+        f"{count['mended']} more, and {count['lost']} differ because our text lost a sign or a "
+        f"word. Those without a finding above come first. They are questions to the paper "
+        f'(<a href="numbers.html#sentence-by-sentence">how reliable they are</a>). '
+        f"Numbers refer to other sentences. All rows, with sections, are in "
+        f'<a href="downloads/everything.zip" download>everything.zip</a>.'
     )
     findings = {finding["id"] for finding in results["findings"]}
     rows = [
@@ -96,7 +94,7 @@ def sentences(results: dict, root: Path, paper: str) -> str:
         ]
         for row in found
     ]
-    head = ["No., section", "What it says, in our words, and what differs", "Held against"]
+    head = ["No., section", "What it says, in our words, and what differs", "Compared with"]
     shown = table(
         [*head, "Outcome", "Finding"],
         rows,
