@@ -222,7 +222,7 @@ def test_the_page_counts_what_the_table_has():
         shown = sentence_pages.sentences({"findings": [], "claims": {}}, None, paper)
         count = Counter(row.outcome for row in rows)
         differing = sum(count[word] for word in DIFFERING)
-        assert f"{sum(count[word] for word in HELD)} could be held" in shown
+        assert f"{sum(count[word] for word in HELD)} could be compared" in shown
         assert (
             f"These {differing} sentences" in shown
             and f"{count['differs']} differ from it" in shown

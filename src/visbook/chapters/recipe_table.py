@@ -12,7 +12,7 @@ from visprompt.training.recipe import recorded_recipe
 from ..pages.recipe_words import values, word
 from ..studies.case import rate_name
 
-# what a reader asks of a recipe, and in which words; the other fields stand on the page on recipes
+# what a reader asks of a recipe, and in which words; the other fields are on the page on recipes
 ASKED = {
     "optimizer": "optimiser",
     "weight_decay": "weight decay",
@@ -25,7 +25,7 @@ ASKED = {
     "dropout": "dropout",
     "drop_path": "drop path",
     "standardise": "features standardised",
-    "learning_rate": "rates",
+    "learning_rate": "learning rates",
     "selection": "reported epoch",
 }
 
@@ -56,12 +56,12 @@ def rows(records: Sequence[Record], paper: str) -> list[tuple[str, str, str]]:
             said.get("checkpoints", "not stated"),
         ),
         (
-            "pixels less their mean",
+            "mean subtracted from pixels",
             "; ".join(str(mean) for mean in sorted(norms)),
             said.get("statistics", "not stated"),
         ),
         (
-            "pictures",
+            "resizing",
             listed({record.settings["resize"] for record in records}),
             said.get("resize", "not stated"),
         ),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import fields
 
+from visprompt.methods import names
 from visprompt.training.protocol import GROUPS, Protocol
 from visprompt.training.recipe import Recipe
 
@@ -32,9 +33,8 @@ def values(field: str, entry: Mapping, own: Protocol) -> list[str]:
     for kind in ("vit", "resnet"):
         for slug, given in entry.get(kind, {}).items():
             if field in given:
-                where = {"other": "other methods"}.get(slug, slug) + " on a ResNet" * (
-                    kind == "resnet"
-                )
+                named = {**names(), "other": "other methods"}.get(slug, slug)
+                where = named + " on a ResNet" * (kind == "resnet")
                 found.setdefault(word(given[field]), []).append(where)
     common = entry["common"].get(field, DEFAULTS.get(field))
     lines = [] if (common is None and found) or field == "seeds" else [word(common)]
@@ -42,6 +42,6 @@ def values(field: str, entry: Mapping, own: Protocol) -> list[str]:
 
 
 def word(value) -> str:
-    """A value as a reader takes it; nothing stands for the method's rate, or for the decay of the
+    """A value as a reader takes it; None is the method's learning rate, or the decay of the
     rest."""
     return {"None": "as the rest", "True": "yes", "False": "no"}.get(str(value), str(value))

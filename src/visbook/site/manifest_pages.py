@@ -136,20 +136,18 @@ def backbones(results: dict, root: Path) -> str:
     )
     source = strip(
         images,
-        "Ten drawn images of the source task: outlines with four fills, and strokes, on "
-        "many grounds.",
+        "Ten drawn images of the source task: outlines with four fills, and strokes, on many "
+        "backgrounds.",
     )
     behind = strip(
         leaves,
-        "Ten drawn images of the source of leaves: the same in front of up to two other "
-        "things, on soft grounds.",
+        "Ten drawn images of the source of leaves: the same shapes over up to two others, on "
+        "soft backgrounds.",
     )
     return (
-        f"The source task looks like this:\n\n{source}\n\nNetworks whose names end in "
-        f"`leaves` learned from things before "
-        "things. Edges, smooth parts and occlusions are what photographs are made of, and "
-        "what a hidden patch holds is then "
-        f"decided by outlines:\n\n{behind}\n\n"
+        f"The source task looks like this:\n\n{source}\n\nNetworks marked *leaves* learned from "
+        "shapes that cover each other. Like photographs, these images have edges, smooth regions "
+        f"and occlusions, so that outlines decide what a hidden patch shows:\n\n{behind}\n\n"
         + manifest(root / "data_manifests" / "backbones.yaml", timm_facts)
     )
 

@@ -46,7 +46,7 @@ def recipes(results: dict, root: Path) -> str:
             f"{table(['Field', 'Value', 'Where it is said'], rows)}\n"
         )
         parts.append(
-            f"\n{table(['Search', 'Values', 'Tries a cell, for every method'], searched(own))}\n"
+            f"\n{table(['Search', 'Values', 'Trials per cell, for every method'], searched(own))}\n"
         )
         parts += [
             by_task(slug, part, tasks)

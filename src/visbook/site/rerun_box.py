@@ -49,15 +49,14 @@ def shown(name: str, made: dict, took: list[float]) -> str:
     """The command for what the page shows, how long it took here, and what its runs took."""
     here = f"; it took {made['duration']:.0f} seconds for this site" if "duration" in made else ""
     runs = (
-        f" The {len(took):,} records behind it took {length(sum(took))} when they "
-        f"were made; <code>visprompt verify 3</code> does three of the kept ones again and "
-        f"compares."
+        f" Its {len(took):,} records took {length(sum(took))} to make; "
+        f"<code>visprompt verify 3</code> repeats three of the kept ones and compares."
         if took
         else ""
     )
     return (
-        f"<p>As it is shown: <code>make notebook NAME={name}</code> reads the kept records and "
-        f"runs only what has none{here}.{runs}</p>"
+        f"<p>As shown here: <code>make notebook NAME={name}</code> reads the kept records and "
+        f"runs only what has no record{here}.{runs}</p>"
     )
 
 

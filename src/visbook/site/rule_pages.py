@@ -54,9 +54,9 @@ def chance(results: dict, root: Path) -> str:
     adjusted = dict(zip(found, stats.false_discovery_control([*map(p_value, found.values())])))
     stand = [id for id in seen if adjusted[id] <= 0.05]
     return (
-        f"Of {len(found)} claims that ask a trend for a side, {len(seen)} are seen here. Were "
-        f"there no difference behind any of them, chance would let {0.025 * len(found):.1f} be "
-        f"seen; at a false discovery rate of 5 % {len(stand)} of the {len(seen)} stand."
+        f"Of {len(found)} claims whose direction is tested by a trend, {len(seen)} are seen here. "
+        f"If there were no true differences, {0.025 * len(found):.1f} would be seen by chance. At "
+        f"a false discovery rate of 5 %, {len(stand)} of the {len(seen)} remain."
     )
 
 

@@ -50,7 +50,7 @@ def coverage(results: dict, root: Path) -> str:
         )
     told = "; ".join(f"{why[word]} times {text}" for word, text in UNRULED.items())
     return (
-        f"{table(['Paper', 'Held against something', *HELD, *REASONS], rows)}\n\n"
+        f"{table(['Paper', 'Compared with something', *HELD, *REASONS], rows)}\n\n"
         f"Of {why.total()} sentences that differ, {why['']} have a finding or a claim that a "
         f"program recomputes. For the others there is no number to compute: {told}."
     )
@@ -71,14 +71,13 @@ def second(results: dict, root: Path) -> str:
     again = sum(one == other for one, other in later)
     opposite = sum({one in DIFFERING, other in DIFFERING} == {True, False} for one, other in later)
     return (
-        f"How far can this be trusted? {len(pairs)} sentences, drawn at random from all five "
-        f"texts, were read a second time without the table: {same} had the same outcome. Of "
-        f"{differing.total()} drawn from those that differ, {differing['differs']} differed in "
-        f"the second reading too and {differing['holds']} held; of {held.total()} drawn from "
-        f"those that hold, {held['holds']} held and {held['differs']} differed. Of "
-        f"{len(later)} more, drawn from SPT, iVPT and DA-VPT, {again} had the same outcome, and "
-        f"{opposite} differed in one reading alone. So take a sentence that differs and that no "
-        f"rule judges as a question to the paper, not as a verdict."
+        f"How reliable is this? We read {len(pairs)} random sentences of all five texts a second "
+        f"time without looking at the table; {same} had the same outcome. Of {differing.total()} "
+        f"sentences that differ, {differing['differs']} also differed in the second reading and "
+        f"{differing['holds']} held. Of {held.total()} that hold, {held['holds']} held again and "
+        f"{held['differs']} differed. Of {len(later)} more, drawn from SPT, iVPT and DA-VPT, "
+        f"{again} had the same outcome, and {opposite} differed in one reading alone. A sentence "
+        f"that differs and that no rule judges is therefore a question to the paper, not a verdict."
     )
 
 
@@ -100,15 +99,14 @@ def sentences(results: dict, root: Path, paper: str) -> str:
     held = sum(row.outcome in HELD for row in every)
     count = Counter(row.outcome for row in found)
     told = (
-        f"Of {len(every)} sentences, captions and equations {held} could be held against another "
-        f"place of the paper or against the architecture. {count['differs']} differ from it as "
-        f"they are written, and some of these repeat one statement; {count['mended']} more the "
-        f"paper mends itself, and {count['lost']} differ since the text at hand lost a sign or a "
-        f"word. Those that no rule above judges come first: they are questions to the paper "
-        f'(<a href="numbers.html#sentence-by-sentence">how far they can be trusted</a>). '
-        f"A number stands for another "
-        f"sentence; the file has its section and, where it was held, what it says. "
-        f'All rows are in <a href="downloads/everything.zip" download>everything.zip</a>.'
+        f"Of {len(every)} sentences, captions and equations, {held} could be compared with another "
+        f"place in the paper or with the architecture. {count['differs']} differ as they are "
+        f"written; some of these repeat one statement. The paper itself corrects "
+        f"{count['mended']} more, and {count['lost']} differ because our text lost a sign or a "
+        f"word. Those that no rule above judges come first. They are questions to the paper "
+        f'(<a href="numbers.html#sentence-by-sentence">how reliable they are</a>). '
+        f"Numbers refer to other sentences. All rows, with sections, are in "
+        f'<a href="downloads/everything.zip" download>everything.zip</a>.'
     )
     findings = {finding["id"] for finding in results["findings"]}
     rows = [
@@ -121,7 +119,7 @@ def sentences(results: dict, root: Path, paper: str) -> str:
         ]
         for row in found
     ]
-    head = ["No., section", "What it says, in our words, and what differs", "Held against"]
+    head = ["No., section", "What it says, in our words, and what differs", "Compared with"]
     shown = table(
         [*head, "Outcome", "Finding"],
         rows,
