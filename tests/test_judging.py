@@ -408,6 +408,8 @@ def made_results():
         "records": [],
         "note": "",
         "notebook": None,
+        "parties": [],
+        "spread": None,
     }
     found = {
         c.id: {**nothing, "verdict": w, "evidence": e}

@@ -108,7 +108,7 @@ def test_the_page_says_how_often_a_second_reading_agreed():
     opposite = sum((row.outcome in DIFFERING) != (outcome in DIFFERING) for row, outcome in later)
     assert len(later) == 40 and f"{same} had the same outcome, and {opposite} differed" in told
     again = [outcome in DIFFERING for _, outcome in sentences.second_reading("differs")]
-    assert len(again) == 30 and f"drawn from those that differ, {sum(again)} differed" in told
+    assert len(again) == 30 and f"sentences that differ, {sum(again)} also differed" in told
     held = [outcome == "holds" for _, outcome in sentences.second_reading("holds")]
     assert len(held) == 30 and f"hold, {sum(held)} held" in told
 
@@ -225,6 +225,6 @@ def test_the_page_counts_what_the_table_has():
         assert f"{sum(count[word] for word in HELD)} could be compared" in shown
         assert (
             f"These {differing} sentences" in shown
-            and f"{count['differs']} differ from it" in shown
+            and f"{count['differs']} differ as they are written" in shown
             and shown.count("<tr>") == differing + 1
         )
