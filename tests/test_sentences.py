@@ -93,9 +93,9 @@ def test_the_page_says_how_often_a_second_reading_agreed():
     assert len({(row.mark, row.number) for row, _ in pairs}) == len(pairs) == 40
     assert f"{sum(row.outcome == outcome for row, outcome in pairs)} had the same" in told
     again = [outcome in DIFFERING for _, outcome in sentences.second_reading("differs")]
-    assert len(again) == 30 and f"drawn from those that differ, {sum(again)} differed" in told
+    assert len(again) == 30 and f"sentences that differ, {sum(again)} also differed" in told
     held = [outcome == "holds" for _, outcome in sentences.second_reading("holds")]
-    assert len(held) == 30 and f"hold, {sum(held)} held" in told
+    assert len(held) == 30 and f"that hold, {sum(held)} held again" in told
 
 
 def write(tmp_path, monkeypatch, **changes):
@@ -147,6 +147,6 @@ def test_the_page_counts_what_the_table_has():
         assert f"{sum(count[word] for word in HELD)} could be compared" in shown
         assert (
             f"These {differing} sentences" in shown
-            and f"{count['differs']} differ from it" in shown
+            and f"{count['differs']} differ as they" in shown
             and shown.count("<tr>") == differing + 1
         )
