@@ -136,7 +136,7 @@ page.show(
     records=[theorem],
     how="Random prompts and 196 random patches of 64 dimensions, one head, float64; means over patches and 10 draws.",
     caption="Error of Theorem 1's formula and of the full first-order formula, by size of the step.",
-    alt="Error against the step on logarithmic axes. "
+    alt="Error against the step on logarithmic axes: "
     + "; ".join(
         f"when {name}, the error shrinks with the step to the power {sum(p) / len(p):.2f}"
         for name in ("the prompt moves", "one score moves")

@@ -5,7 +5,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const columns = {
     id: (r) => r.id, kind: (r) => r.kind, method: (r) => r.settings.method, backbone: (r) => r.settings.backbone,
     task: (r) => r.settings.task, seed: (r) => r.settings.seed,
-    rate: (r) => r.settings.recipe && (r.settings.method === "linear-probe" ? r.settings.recipe.head_rate : r.settings.recipe.learning_rate),
+    "learning rate": (r) => r.settings.recipe && (r.settings.method === "linear-probe" ? r.settings.recipe.head_rate : r.settings.recipe.learning_rate),
     "val, %": (r) => r.kind === "tune" ? r.values.val : undefined, "test, %": (r) => r.kind === "tune" ? r.values.test : undefined,
     "what else differs": (r) => differing.filter((name) => others(r)[name] !== undefined).map((name) => `${name} ${others(r)[name]}`).join(", "),
     code: (r) => r.page ? "" : r.current ? (r.carried ? "today's, carried " + r.carried : "today's") : "older", "other versions": (r) => r.other_versions, made: (r) => r.date, at: (r) => r.commit, seconds: (r) => r.seconds,
