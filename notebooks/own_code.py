@@ -260,8 +260,8 @@ print(json.loads(file.metadata()["visprompt"])["settings"])
 # ```
 #
 # The second line runs it on pictures of your own, in `data/pictures`. Records are written to `build/records` there. A notebook
-# reads them with `vp.runs(study="mine")`; papermill runs it with other parameters (`-p seeds '[0]'`), as it does the book's
-# pages. This needs both packages: `pip install . ./src/visbook`.
+# reads them with `vp.runs(study="mine")`; papermill runs it with other parameters (`-y 'seeds: [0]'`). This needs both
+# packages: `pip install . ./src/visbook`.
 #
 # ## Beside other packages
 #

@@ -59,7 +59,7 @@ def test_a_study_of_ones_own_is_run_listed_and_shown_in_its_own_folder(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"own_studies.yaml", "build"}
     (tmp_path / "mine.py").write_text(NOTEBOOK)
     called(tmp_path, "jupytext", "--to", "ipynb", "mine.py")
-    called(tmp_path, "papermill", "mine.ipynb", "out.ipynb", "-p", "seeds", "[1]")
+    called(tmp_path, "papermill", "mine.ipynb", "out.ipynb", "-y", "seeds: [1]")
     assert "runs: [1] ['here']" in (tmp_path / "out.ipynb").read_text()
 
 
