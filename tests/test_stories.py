@@ -4,8 +4,8 @@ import nbformat
 import pytest
 from sites import ROOT
 
-from visbook.site import chapters, claims, edition, stories
 from visbook.pages.friendly import friendly
+from visbook.site import chapters, claims, edition, stories
 from visbook.site.results import notebooks
 from visprompt.errors import BadInput
 
