@@ -89,7 +89,9 @@ rows = chapter.planned("ap.table-1")
 
 # %% [markdown]
 # (ap-rates)=
-# **Learning rates.** In the quick profile we tried five learning rates per method on the task `position` with seed 0.
+# ### Learning rates
+#
+# In the quick profile we tried five learning rates per method on the task `position` with seed 0.
 # The one with the best validation accuracy is used for all tasks and seeds (`data_manifests/recipes.yaml`). For the
 # linear probe it is the head's learning rate. For AP we searched every block separately, because a single learning rate
 # would suit some blocks better than others.
