@@ -74,9 +74,8 @@ for claim in ("vpt-operations", "ivpt-operations", "ivpt-parameters"):
 parts = [counts.loc[f"ivpt.table-8.text-{part}-parameters"].printed for part in ("cdc", "da", "ar")]
 head = float(vp.published("ivpt.table-1").set_index("method").params_m["Linear probing"])
 added = cost_papers.aggregation_gmacs()
-note = (
-    "DA multiplies N × N weights by N prompts; the paper does not say for which N: "
-    + ", ".join(f"{name} {value:.2g}" for name, value in added.items())
+note = "DA multiplies N × N weights by N prompts; the paper does not say for which N: " + ", ".join(
+    f"{name} {value:.2g}" for name, value in added.items()
 )
 least, most = min(added.values()), max(added.values())
 page.judge("ivpt.table-8.workload-added", least, least, most, evidence="derived", note=f"{note}.")
@@ -110,7 +109,9 @@ if record is not None:
 # The table's last column is accuracy. Ours comes from the runs of {ref}`Table 1 <ivpt.table-1>`.
 
 # %% tags=["hide-input"]
-caption = "Test accuracy in %, mean ± standard deviation over seeds, and the printed mean over VTAB-1k."
+caption = (
+    "Test accuracy in %, mean ± standard deviation over seeds, and the printed mean over VTAB-1k."
+)
 rows = chapter.planned("ivpt.table-8")
 chapter.show("ivpt.table-8", cost_papers.accuracy_table, rows, caption)
 page.printed("ivpt.table-8", "Table 8 as printed")

@@ -208,9 +208,7 @@ above, note = (
     float(davpt.prose()["fgvc-mean"]) - vpt_deep,
     "VPT-Deep's mean is that of SPT Table S4.",
 )
-why = (
-    f"the sentence may mean DA-VPT alone, whose cell is missing; DA-VPT+ is {above:.2f} above. {note}"
-)
+why = f"the sentence may mean DA-VPT alone, whose cell is missing; DA-VPT+ is {above:.2f} above. {note}"
 page.not_judged("davpt.table-3.gain-over-vpt", why)
 rows = davpt.fine(supervised)
 caption = "Test accuracy in % on fine-grained data, and trained parameters without the head, on our backbone and on "

@@ -89,7 +89,9 @@ for kind, on in {"natural": chapter.of_group("natural"), "fine": "fine"}.items()
 sides = ["DA-VPT", "DA-VPT, prompts themselves"]
 compared = pd.concat([everything, chapter.rows("davpt-projection", part="supervised")])
 compared = compared[compared.variant.isin(sides)]
-caption = "Losses on the prompts' queries (DA-VPT) or on the prompts themselves: test accuracy in %."
+caption = (
+    "Losses on the prompts' queries (DA-VPT) or on the prompts themselves: test accuracy in %."
+)
 both = davpt.fine(compared) if set(sides) <= set(compared.variant) else compared.iloc[:0]
 chapter.show("davpt.table-4", statistics.group_table, both, caption)
 note = "Each at its own learning rate."
@@ -107,7 +109,9 @@ used = [record for _, record in ratios.values()]
 machines = "; ".join(
     dict.fromkeys(f"{r.settings['machine']}, batch {r.settings['batch_size']}" for r in used)
 )
-how = f"Time: median and range of alternating rounds on {machines}, random weights. " if used else ""
+how = (
+    f"Time: median and range of alternating rounds on {machines}, random weights. " if used else ""
+)
 page.show(
     "davpt.table-4",
     parts.cost_table(ratios, memory),

@@ -260,7 +260,11 @@ page.printed("spt.table-s1", "Table S1 as printed")
 compared = chapter.measured("spt.figure-s4", insights.prompts_and_patches)
 caption = "CKA of prompts and patches after the last epoch, mean over tasks and seeds. A dot marks the most similar layer of "
 caption += "each row; on the diagonal, that is the prompts' own layer."
-alt = f"CKA of the prompts of each block with the patches of each block. {spt.own_layer_told(compared)}" if len(compared) else None
+alt = (
+    f"CKA of the prompts of each block with the patches of each block. {spt.own_layer_told(compared)}"
+    if len(compared)
+    else None
+)
 matrices = lambda rows: spt.cka_figure(chapter, rows)
 chapter.show("spt.figure-s4", matrices, compared, caption, alt)
 caption = "Share of layers whose prompts are most similar to the patches of their own layer."
