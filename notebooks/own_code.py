@@ -149,7 +149,7 @@ print(f"epochs before it stopped: {len(values['loss'])}; {values['test']:.1f} % 
 # %%
 weights = len(task.train[1]) / (task.classes * task.train[1].bincount(minlength=task.classes))
 losses = {
-    "class weights": torch.nn.CrossEntropyLoss(weight=weights),
+    "class weights": torch.nn.CrossEntropyLoss(weight=weights.to(device)),
     "label smoothing": torch.nn.CrossEntropyLoss(label_smoothing=0.1),
 }
 for name, loss in losses.items():
