@@ -179,7 +179,8 @@ except vp.BadInput as error:
 
 # %%
 model = vp.build_method("vpt-deep", backbone, task.classes, prompt_tokens=10)
-pictures, labels = vp.normalise(task.train[0], backbone.mean, backbone.std), task.train[1]
+pictures, labels = (tensor.to(device) for tensor in task.train)
+pictures = vp.normalise(pictures, backbone.mean, backbone.std)
 vp.standardise(model, task.train[0])
 groups = [{"params": model.head.parameters(), "lr": 0.02}, {"params": model.method_parameters()}]
 optimizer = torch.optim.AdamW(groups, lr=0.01, weight_decay=0)
@@ -225,15 +226,16 @@ from safetensors import safe_open
 vp.save_method(model, f"{folder}/places.safetensors")
 plain = backbone.model  # timm's network; elsewhere timm.create_model with the same weights
 file = safe_open(f"{folder}/places.safetensors", "pt")
-tensors = {key: file.get_tensor(key) for key in file.keys()}
-x = plain._pos_embed(plain.patch_embed(vp.normalise(task.test[0][:3], (0.5,) * 3, (0.5,) * 3)))
+tensors = {key: file.get_tensor(key).to(device) for key in file.keys()}
+x = vp.normalise(task.test[0][:3].to(device), (0.5,) * 3, (0.5,) * 3)
+x = plain._pos_embed(plain.patch_embed(x))
 for index, block in enumerate(plain.blocks):
     prompts = tensors[f"method.prompts.{index}"].expand(len(x), -1, -1)
     x = block(torch.cat([x[:, :1], prompts, x[:, 1:]], 1))
     x = torch.cat([x[:, :1], x[:, 1 + prompts.shape[1] :]], 1)
 features = (plain.norm(x)[:, 0] - tensors["feature_mean"]) / tensors["feature_scale"]
 logits = features @ tensors["head.weight"].T + tensors["head.bias"]
-print("largest difference from the graph:", f"{(logits - scores).abs().max():.0e}")
+print("largest difference from the graph:", f"{(logits.cpu() - scores).abs().max():.0e}")
 print(json.loads(file.metadata()["visprompt"])["settings"])
 
 # %% [markdown]

@@ -11,7 +11,7 @@ from torch import nn
 
 from ..checks import require
 from ..errors import BadInput
-from .base import TunedModel, device_of
+from .base import TunedModel
 
 
 class Plain(nn.Module):
@@ -25,12 +25,12 @@ class Plain(nn.Module):
 
     def __init__(self, model: TunedModel) -> None:
         super().__init__()
-        self.model = copy.deepcopy(model).eval().requires_grad_(False)
+        self.model = copy.deepcopy(model).cpu().eval().requires_grad_(False)
         head, model = self.model.head, self.model
         head.weight.div_(model.feature_scale)
         head.bias.sub_(head.weight @ model.feature_mean)
         for name in ("mean", "std"):
-            values = torch.tensor(getattr(model.source, name), device=device_of(head))
+            values = torch.tensor(getattr(model.source, name))
             self.register_buffer(name, 255 * values.view(3, 1, 1))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
@@ -43,7 +43,8 @@ def export(model: TunedModel, path: str | Path) -> dict[str, str]:
     """Write a model as one graph: pixels (B, 3, S, S), float32 RGB of 0 to 255 -> logits.
 
     A .pt2 file is read by `torch.export.load`, an .onnx file by ONNX Runtime; the second needs the
-    packages onnx and onnxscript. Any number of images is taken at once.
+    packages onnx and onnxscript. Any number of images is taken at once, and the graph computes on
+    the processor.
 
     Returns:
         The file's metadata, all texts: `class_names` (JSON; of a model that was fitted to a task),
@@ -64,7 +65,7 @@ def export(model: TunedModel, path: str | Path) -> dict[str, str]:
     }
     side = model.source.image_size
     # two images, since a batch of one would be taken for a constant
-    plain, images = Plain(model).eval(), torch.zeros(2, 3, side, side, device=device_of(model))
+    plain, images = Plain(model).eval(), torch.zeros(2, 3, side, side)
     shapes = ({0: torch.export.Dim("batch")},)
     if path.suffix == ".pt2":
         program = torch.export.export(plain, (images,), dynamic_shapes=shapes)
