@@ -160,6 +160,19 @@ def test_a_coloured_word_leads_to_what_it_means(chapters, tab):
     tab.locator(f"dt[id='term-{said.replace(' ', '-')}']").wait_for(state="visible")
 
 
+def test_a_name_in_a_table_leads_to_its_pictures(site, tab):
+    script = (site / "_static" / "names.js").read_text()
+    places = json.loads(script.removeprefix("window.vpNames = ").rstrip(";\n"))
+    assert len(places) > 20
+    for place in places.values():
+        page, id = place.split("#")
+        assert id in ids(site / page), place
+    if site == REAL:
+        tab.goto((site / "notebooks" / "small_world.html").as_uri())
+        tab.locator("a.vp-name").first.click()
+        tab.wait_for_url("**/data.html#*")
+
+
 def test_a_claim_can_be_cited(whole, tab):
     tab.goto((whole / "claims.html").as_uri())
     tab.locator(".vp-claims details > summary").first.click()

@@ -1,4 +1,4 @@
-// A coloured word leads to what it means; an unfolded claim can be cited.
+// A coloured word leads to what it means, the name of a task or network in a table to its pictures; an unfolded claim can be cited.
 document.addEventListener("DOMContentLoaded", () => {
   const root = document.documentElement.dataset.content_root || "./";
   document.querySelectorAll(".bd-article .vp-badge").forEach((badge) => {
@@ -8,6 +8,15 @@ document.addEventListener("DOMContentLoaded", () => {
     link.href = `${root}glossary.html#term-${badge.textContent.trim().replace(/ /g, "-")}`;
     badge.replaceWith(link);
     link.append(badge);
+  });
+  document.querySelectorAll(".bd-article td, .bd-article tbody th").forEach((cell) => {
+    const name = cell.textContent.trim(), place = window.vpNames?.[name];
+    if (!place || cell.children.length || location.pathname.endsWith(place.split("#")[0])) return;
+    const link = document.createElement("a");
+    link.className = "vp-name";
+    link.href = root + place;
+    link.textContent = name;
+    cell.replaceChildren(link);
   });
   const cited = document.querySelector(".vp-edition")?.dataset.cited;
   document.addEventListener("toggle", ({target}) => {

@@ -102,6 +102,7 @@ def assemble(profile: str, root: Path | None = None) -> Path:
     (pages / "static" / "places.js").write_text(
         spelled(places.script(results, root)), encoding="utf-8"
     )
+    (pages / "static" / "names.js").write_text(manifest_pages.names(root), encoding="utf-8")
     bundles = dict(record_pages.bundles(results))
     for name in notebooks(root):
         add_notebook(name, results, root, pages, record_pages.seconds(name, bundles))

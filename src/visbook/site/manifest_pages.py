@@ -3,6 +3,7 @@
 import base64
 import html
 import io
+import json
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from visprompt.data.leaves import draw_leaves
 from visprompt.data.tasks import SPLITS, load_task
 from visprompt.models.loading import load_backbone
 
+from ..pages.friendly import named
 from ..studies.forecast import checkpoint_bytes
 from .tables import code, table
 
@@ -35,6 +37,17 @@ def data(results: dict, root: Path) -> str:
         )
 
     return manifest(root / "data_manifests" / "tasks.yaml", examples)
+
+
+def names(root: Path) -> str:
+    """A script: the names that readers see of embedded tasks and networks, each with the place of
+    its pictures."""
+    found = {
+        named(name): f"{page}.html#{name.replace('_', '-').replace('.', '-')}"
+        for page, file in (("data", "tasks"), ("backbones", "backbones"))
+        for name in manifests.load_yaml(root / "data_manifests" / f"{file}.yaml")["embedded"]
+    }
+    return f"window.vpNames = {json.dumps(found)};\n"
 
 
 def datasets(results: dict, root: Path) -> str:
