@@ -351,6 +351,8 @@ def test_no_name_becomes_part_of_a_page(tmp_path, monkeypatch):
         "estimate": 1.0,
         "low": None,
         "high": None,
+        "parties": [],
+        "spread": None,
     }
     finding = {
         "id": ATTACK,
