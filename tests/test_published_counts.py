@@ -137,7 +137,7 @@ def test_undecided_counts():
     undecided = table[table["agrees"].isna()]
     ours = undecided[undecided["computed"].notna()]
     assert len(undecided) == 76 and len(ours) == 64
-    assert ours["reading"].str.contains("fitted, not stated").all()
+    assert ours["reading"].str.contains("fitted, because not stated").all()
     for id, row in ours.iterrows():
         name = id.split(".")[-1]
         unit = 0.1 if row["unit"] == "%" else 0.01

@@ -26,8 +26,8 @@ def results(monkeypatch, estimates: list[float]) -> dict:
 
 def test_chance_is_counted_over_all_that_were_asked(monkeypatch):
     told = rule_pages.chance(results(monkeypatch, [9.0] * 10 + [0.0] * 29 + [2.1]), None)
-    assert "Of 40 claims" in told and "11 are seen" in told and "let 1.0 be" in told
-    assert "10 of the 11 stand" in told  # the one at the edge is what chance gives
+    assert "Of 40 claims" in told and "11 are seen" in told and "1.0 would be" in told
+    assert "10 of the 11 remain" in told  # the one at the edge is what chance gives
     assert "No claim" in rule_pages.chance({"claims": {}}, None)
 
 
