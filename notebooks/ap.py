@@ -80,9 +80,9 @@ page.checked("VP is AP at layer 0, the image: largest difference of the logits",
 # ## The runs
 #
 # Each run fits one method to one task with one seed and leaves a record. The seed sets the initialisation of the head,
-# the order of the batches and, for a concatenated prompt, the prompt's initialisation. All seeds see the same images. We
-# report the test accuracy after the last epoch. The page shows runs that the project keeps; each record names its commit,
-# date and hardware.
+# the order of the batches and, for a concatenated prompt, the prompt's initialisation. All seeds see the same images.
+# We report the test accuracy after the last epoch. The page shows runs that the project keeps; each record names its
+# commit, date and hardware.
 
 # %% name="runs" tags=["hide-input", "remove-output"]
 rows = chapter.planned("ap.table-1")
@@ -91,13 +91,13 @@ rows = chapter.planned("ap.table-1")
 # (ap-rates)=
 # ### Learning rates
 #
-# For the drawings we tried up to five learning rates per method, on the task `position` with seed 0. The one with the best
-# validation accuracy is used for all tasks and seeds (`data_manifests/recipes.yaml`). For the linear probe it is the head's
-# learning rate. For AP we searched every block separately, because a single learning rate would suit some blocks better
-# than others.
+# For the drawings we tried up to five learning rates per method, on the task `position` with seed 0. The one with the
+# best validation accuracy is used for all tasks and seeds (`data_manifests/recipes.yaml`). For the linear probe it is
+# the head's learning rate. For AP we searched every block separately, because a single learning rate would suit some
+# blocks better than others.
 #
-# The table repeats this search with other random numbers, so a chosen learning rate need not be the best of its row. The
-# last column says by how many points it is below the best; a dash means that we keep no run at that learning rate.
+# The table repeats this search with other random numbers, so a chosen learning rate need not be the best of its row.
+# The last column says by how many points it is below the best; a dash means that we keep no run at that learning rate.
 #
 # Two limits. With 200 validation images the standard error is up to 3.5 points, so neighbouring learning rates often
 # cannot be told apart. And what suits `position` need not suit another task.
@@ -116,8 +116,8 @@ ap.show_rates(chapter)
 #
 # Two limits. The paper says (Section 6, limitations) that on compact models such as ResNet-18 and ViT-Tiny AP improves
 # on VP but not on NORM-TUNE. Our networks are smaller still, so we test this caveat and not "AP over NORM-TUNE". And VP
-# has {ref}`one learning rate <ap-rates>`, chosen on `position`. Where VP is below the linear probe on another task, that
-# learning rate is probably too high there.
+# has {ref}`one learning rate <ap-rates>`, chosen on `position`. Where VP is below the linear probe on another task,
+# that learning rate is probably too high there.
 
 # %% name="ap.table-1" tags=["hide-input"]
 caption = f"Test accuracy in %, whole training split, {ap.shown_of(rows)}."

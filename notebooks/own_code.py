@@ -13,9 +13,9 @@
 # %% [markdown]
 # # Use it in your own code
 #
-# Your network, your pictures, your training loop: you can use each part of this package alone, after
-# `import visprompt as vp` (`pip install .` in a clone installs it). The page runs in about a minute and downloads
-# nothing. Its pictures are drawings and its networks are small, so the accuracies say nothing about a paper.
+# Your network, your pictures, your training loop: you can use each part of this package alone, after `import visprompt
+# as vp` (`pip install .` in a clone installs it). The page runs in about a minute and downloads nothing. Its pictures
+# are drawings and its networks are small, so the accuracies say nothing about a paper.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -66,14 +66,14 @@ with torch.no_grad():
 # %% [markdown]
 # ## Your own pictures
 #
-# `vp.make_task` takes anything with a length and integer indexing: torchvision's data sets, a split of a Hugging Face data set,
-# or a list. An entry is a pair of picture and label, or a mapping. The columns `image` or `img`, and `label` or
-# `fine_label`, are found; name others with `columns`. A `Subset` keeps the classes of the full data set. Each picture has
-# one class; pictures with several labels are refused.
+# `vp.make_task` takes anything with a length and integer indexing: torchvision's data sets, a split of a Hugging Face
+# data set, or a list. An entry is a pair of picture and label, or a mapping. The columns `image` or `img`, and `label`
+# or `fine_label`, are found; name others with `columns`. A `Subset` keeps the classes of the full data set. Each
+# picture has one class; pictures with several labels are refused.
 #
-# `make_task` reads each picture once and keeps it as 3 · side² bytes, at the size used for training. A split of more than
-# 64 MiB is kept in a file in the cache folder (`VISPROMPT_CACHE`), and only the part in use is in memory. The file is
-# deleted with the task. With `VISPROMPT_CACHE=none` everything is in memory. Augmentation starts from the kept size.
+# `make_task` reads each picture once and keeps it as 3 · side² bytes, at the size used for training. A split of more
+# than 64 MiB is kept in a file in the cache folder (`VISPROMPT_CACHE`), and only the part in use is in memory. The file
+# is deleted with the task. With `VISPROMPT_CACHE=none` everything is in memory. Augmentation starts from the kept size.
 
 # %%
 drawn = vp.load_task("position")
@@ -102,9 +102,9 @@ print(task.classes, "classes;", len(task.train[1]), "pictures to train on; first
 # %% [markdown]
 # ## Search a learning rate
 #
-# `vp.search` fits the method once for each combination of a grid and ranks the fits by validation accuracy (`val`, in %).
-# It does not use the test images. Without a grid it tries 0.2, 1 and 5 times the method's default learning rate. It
-# returns the table and the best model, fitted.
+# `vp.search` fits the method once for each combination of a grid and ranks the fits by `val`, the validation accuracy
+# in %. It does not use the test images. Without a grid it tries 0.2, 1 and 5 times the method's default learning rate.
+# It returns the table and the best model, fitted.
 
 # %%
 backbone = vp.load_backbone("vit_micro_patch4_24", "pretrained", device=device)
@@ -122,10 +122,10 @@ print(f"the best one on test images: {vp.evaluate(model, task):.1f} %")
 #
 # ## Watch the training, and stop it
 #
-# A callback gets each epoch's number, the training loss and the validation accuracy; training ends when it
-# returns True. To log to TensorBoard, let it call `writer.add_scalars("fit", values, epoch)`, for Weights & Biases
-# `wandb.log(values, step=epoch)`. The learning rate schedule is made for all epochs, so stopping early also leaves out its
-# last steps with a low learning rate.
+# A callback gets each epoch's number, the training loss and the validation accuracy; training ends when it returns
+# True. To log to TensorBoard, let it call `writer.add_scalars("fit", values, epoch)`, for Weights & Biases
+# `wandb.log(values, step=epoch)`. The learning rate schedule is made for all epochs, so stopping early also leaves out
+# its last steps with a low learning rate.
 
 
 # %%
@@ -261,9 +261,9 @@ print(json.loads(file.metadata()["visprompt"])["settings"])
 # $ visprompt runs --study mine
 # ```
 #
-# The second line runs it on pictures of your own, in `data/pictures`. Records are written to `build/records` in your working
-# folder. A notebook reads them with `vp.runs(study="mine")`; papermill runs it with other parameters (`-y 'seeds: [0]'`). This needs both
-# packages: `pip install . ./src/visbook`.
+# The second line runs it on pictures of your own, in `data/pictures`. Records are written to `build/records` in your
+# working folder. A notebook reads them with `vp.runs(study="mine")`; papermill runs it with other parameters (`-y
+# 'seeds: [0]'`). This needs both packages: `pip install . ./src/visbook`.
 #
 # ## Beside other packages
 #

@@ -377,4 +377,5 @@ def shared_data_sets(printed: pd.DataFrame) -> pd.DataFrame:
     wide.columns = [f"{what.replace('_', ' ')}, {setting}" for what, setting in wide.columns]
     classes = [name for name in wide.columns if name.startswith("class")]
     wide["same classes"] = np.where(wide[classes[0]] == wide[classes[1]], "yes", "no")
+    wide.index = [printed.dataset[printed.dataset.map(alike) == key].iloc[0] for key in wide.index]
     return wide.rename_axis("data set").reset_index()
