@@ -284,7 +284,7 @@ print(json.loads(file.metadata()["visprompt"])["settings"])
 # | Tuned biases, norms, scales | BIAS, norm tuning, SSF | biases (BEFT), layer norms, scales (IA3) | scales (IA3) | no |
 # | Networks | timm's ViT, Swin and ResNet | any PyTorch network for LoRA and its relatives, timm's among them | Hugging Face's ViT, BEiT and CLIP; others by a plug-in | torchvision's |
 # | Full fine-tuning, linear probe | yes | left to your loop | left to your loop | full fine-tuning |
-# | Training loop | `vp.fit`, or your own | your own, or Hugging Face's Trainer | `AdapterTrainer`, or your own | its own |
+# | Training loop | `vp.fit`, or your own | your own, or Hugging Face's Trainer | a Trainer of its own, or your own | its own |
 # | Label smoothing, class weights, own loss | a function given to `vp.fit` | as your loop has them | as your loop has them | label smoothing |
 # | Mixup, cutmix, moving average of weights | no | as your loop has them | as your loop has them | yes |
 # | Resuming an interrupted fit | no | as your loop has it | as Trainer has it | yes |
