@@ -64,7 +64,13 @@ def lemma_1_figure(exact: pd.DataFrame, noisy: pd.DataFrame, betas: pd.DataFrame
         name = {"before": "layer 1", "after": "layer 2"}[when]
         left.plot(quarter.P, quarter[when], marker, color=colour, label=f"{name}, no noise")
         left.plot(
-            noisy.P, noisy[when], marker, color=colour, mfc="white", label=f"{name}, noise 0.1/P"
+            noisy.P,
+            noisy[when],
+            marker,
+            color=colour,
+            mfc="white",
+            ms=10 if when == "before" else 5,  # the layers lie on each other
+            label=f"{name}, noise 0.1/P",
         )
         right.plot(
             betas.beta,
