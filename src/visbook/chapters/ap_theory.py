@@ -85,7 +85,7 @@ def lemma_1_figure(exact: pd.DataFrame, noisy: pd.DataFrame, betas: pd.DataFrame
         xlabel="tokens P",
         ylabel="mean attention distance (tokens)",
         title="Noise undoes the lemma ($d_A = P/4$)",
-        ylim=(None, 200),
+        ylim=(None, 2000),
     )
     left.legend(ncols=1, loc="upper left", fontsize=8)
     edge = np.sqrt(np.log(15))
