@@ -80,9 +80,9 @@ page.checked("VP is AP at layer 0, the image: largest difference of the logits",
 # ## The runs
 #
 # Each run fits one method to one task with one seed and leaves a record. The seed sets the initialisation of the head,
-# the order of the batches and, for a concatenated prompt, the prompt's initialisation. All seeds see the same images. We
-# report the test accuracy after the last epoch. The quick profile shows runs that the project keeps; each record names
-# its commit, date and hardware. Only the ViT on `position` with seed 0 is run here if its record is missing.
+# the order of the batches and, for a concatenated prompt, the prompt's initialisation. All seeds see the same images.
+# We report the test accuracy after the last epoch. The page shows runs that the project keeps; each record names its
+# commit, date and hardware.
 
 # %% name="runs" tags=["hide-input", "remove-output"]
 rows = chapter.planned("ap.table-1")
@@ -91,15 +91,16 @@ rows = chapter.planned("ap.table-1")
 # (ap-rates)=
 # ### Learning rates
 #
-# In the quick profile we tried five learning rates per method on the task `position` with seed 0.
-# The one with the best validation accuracy is used for all tasks and seeds (`data_manifests/recipes.yaml`). For the
-# linear probe it is the head's learning rate. For AP we searched every block separately, because a single learning rate
-# would suit some blocks better than others.
+# For the drawings we tried up to five learning rates per method, on the task `position` with seed 0. The one with the
+# best validation accuracy is used for all tasks and seeds (`data_manifests/recipes.yaml`). For the linear probe it is
+# the head's learning rate. For AP we searched every block separately, because a single learning rate would suit some
+# blocks better than others.
 #
-# Two limits: with 200 validation images the standard error is up to 3.5 points, so neighbouring learning rates often
-# cannot be told apart; and what suits `position` need not suit another task. The runs on this page use other random
-# numbers than the search. In the table, the last column says how far the chosen learning rate is below the best of its
-# row; a dash means that we keep no run at that learning rate.
+# The table repeats this search with other random numbers, so a chosen learning rate need not be the best of its row.
+# The last column says by how many points it is below the best; a dash means that we keep no run at that learning rate.
+#
+# Two limits. With 200 validation images the standard error is up to 3.5 points, so neighbouring learning rates often
+# cannot be told apart. And what suits `position` need not suit another task.
 
 # %% name="rates" tags=["hide-input"]
 chapter.show_left_out()
@@ -110,13 +111,13 @@ ap.show_rates(chapter)
 # ## Table 1: Full-data accuracy on 19 data sets
 #
 # In the paper, AP has the best average of the four cheap methods on both backbones: more than 4 points above VP on
-# ResNet-101 and 1.6 on ViT-Large/16. Full fine-tuning is ahead of all. Our trend uses the whole training split of each
-# task, and AP at the paper's block.
+# ResNet-101 and 1.6 on ViT-Large/16. Full fine-tuning is ahead of all. Our runs use three tasks of drawings (`position`,
+# `count` and `texture`) with their whole training splits, and AP at the paper's block.
 #
 # Two limits. The paper says (Section 6, limitations) that on compact models such as ResNet-18 and ViT-Tiny AP improves
 # on VP but not on NORM-TUNE. Our networks are smaller still, so we test this caveat and not "AP over NORM-TUNE". And VP
-# has one learning rate, chosen on `position`. Where VP is below the linear probe on another task, that learning rate is
-# probably too high there.
+# has {ref}`one learning rate <ap-rates>`, chosen on `position`. Where VP is below the linear probe on another task,
+# that learning rate is probably too high there.
 
 # %% name="ap.table-1" tags=["hide-input"]
 caption = f"Test accuracy in %, whole training split, {ap.shown_of(rows)}."
@@ -155,8 +156,7 @@ page.not_run(
 # (ap.table-3)=
 # ## Table 3: Few-shot accuracy on VTAB-1k
 #
-# The paper repeats Table 1 with 1,000 training images per task. In the quick profile "few" means a fifth of the training
-# split.
+# The paper repeats Table 1 with 1,000 training images per task. For the drawings we take a fifth of the training split.
 
 # %% name="ap.table-3" tags=["hide-input"]
 rows = chapter.planned("ap.table-3")

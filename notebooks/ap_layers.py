@@ -115,8 +115,8 @@ ap_layers.judge_best(chapter, rows, "ap-resnet", [task])
 # layers of ViT-Base and ViT-Large. (It prints "ViT-Base/12"; elsewhere the text has ViT-B/16.)
 #
 # Each block has its own learning rate, the best on validation. With a common learning rate, the first blocks look worse
-# than they are. Our task, `position`, depends on what the networks learned to ignore in pre-training, so a prompt in the
-# last block probably comes too late on either network. One such task shows a direction for this task, not for OxfordPets.
+# than they are. Our task, `position`, needs what the networks learned to ignore in pre-training, so a prompt in the last
+# block probably comes too late on either network. What we find holds for this one task, not for OxfordPets.
 # [](real_images.ipynb) repeats the test with a published ViT-Tiny on photographs of two kinds.
 
 # %% name="ap.figure-4" tags=["hide-input"]
@@ -185,7 +185,7 @@ page.not_run(
 #
 # {ref}`Theorem 1 <ap.theorem-1>` is an upper bound on the samples that a two-layer ViT needs. The paper infers from it
 # that AP in a deep layer of a ViT needs more training samples than in a shallow one, and plots accuracy against the number
-# of training images for several layers of ViT-Large/16.
+# of training images for several layers of ViT-Large/16. We do the same at one shallow and one deep block of our ViT.
 
 # %% name="ap.figure-6" tags=["hide-input"]
 rows = chapter.planned("ap.figure-6")

@@ -34,7 +34,7 @@
 # - **Training.** The prompt is one vector per token and starts at zero. It is trained by SGD on the hinge loss
 #   $\max(0, 1/P - y f)$. Every step sees a fresh batch, so the number of samples is batch size times steps.
 # - **Zero generalisation error** is measured on a held-out sample per trial, 64 of each pattern pair, checked at step
-#   numbers 3 % apart. A trial ends at the first check with no $y f \le 0$. Section 5 and the proofs ask for more,
+#   numbers 3 % apart. A trial ends at the first check with $y f > 0$ on every sample. Section 5 and the proofs ask for more,
 #   $y f \ge 1/P$ everywhere (A57, A92); we judge that separately.
 # - **Bounds.** "As long as $N \ge$" says how many samples are enough, so slower growth agrees as well. We do not judge
 #   constants that a $\Theta$ hides.
@@ -156,8 +156,8 @@ steps = {layer: train(layer) for layer in (1, 2)}
 print(f"P = {P}: {steps[1]} steps at layer 1, {steps[2]} at layer 2")
 
 # %% [markdown]
-# The runs below use a faster form, with an analytic gradient and all trials in one batch of tensors. It gives the same
-# gradient, so training takes the same number of steps.
+# The runs below use a faster form, with an analytic gradient and all trials in one batch of tensors. Up to rounding it
+# gives the same gradient, so training takes the same number of steps or nearly so.
 
 # %% name="plain-check"
 from visbook.theory import ap_toy
@@ -184,7 +184,7 @@ for layer in (1, 2):
 #
 # - The *kept run* has 16 trials per point, with $P$ from 8 to 64 at layer 2 and to 128 at layer 1. Its variants have 8
 #   trials per point. It took about an hour on one core.
-# - *This run* repeats a small part of it. It stays on the processor, whatever `device` says.
+# - *This run* repeats a small part of it. It uses the CPU, whatever `device` says.
 # - The *symmetric limit* is gradient descent on the exact population loss of the four pairs, without noise. It follows
 #   the expectations that A40 and A82 take. By symmetry, all tokens keep one and the same prompt.
 
@@ -258,7 +258,8 @@ display(ap_theory.lemma_1_reading(noisy, first))
 #
 # **What we ran.** Each trial trains one prompt until no held-out sample is misclassified. We fit slopes to the medians
 # over trials; intervals are 95 % bootstraps over trials. They reflect scatter between trials, not curvature; for that,
-# see the local slopes between neighbouring $P$.
+# see the local slopes between neighbouring $P$. The *symmetric limit* beside the trials is gradient descent on the exact
+# population loss, without noise.
 
 # %% name="theorem-1-conditions" tags=["hide-input"]
 conditions.show(page, "ap.theorem-1", conditions.theorem_1())
@@ -346,6 +347,7 @@ page.show(
 
 # %% name="exponents" tags=["hide-input"]
 scans = ["step", "gamma", "noise", *WHY_GAMMA]
+toy.have("ap.theorem-1", "Exponents of step size, γ and noise", *scans)
 page.show(
     "ap.theorem-1",
     readings.exponents(toy),
@@ -357,7 +359,6 @@ page.show(
     f"at P = {GAMMA_COUNTS[1][-1]} and {GAMMA_COUNTS[2][-1]}, noise below 1/P at P = {NOISE_COUNT[1]}."
     * bool(toy.powers),
 )
-toy.have("ap.theorem-1", "Exponents of step size, γ and noise", *scans)
 
 # %% [markdown]
 # ### Which law fits
@@ -378,6 +379,7 @@ page.show(
 # ### Variants side by side
 
 # %% name="readings" tags=["hide-input"]
+toy.have("ap.theorem-1", "The variants", JUDGED, FIXED, *READINGS)
 page.show(
     "ap.theorem-1",
     pd.DataFrame(readings.reading_rows(toy))
@@ -391,13 +393,12 @@ page.show(
     how="Slopes of log steps against log P. Variants have half the trials, some a lower cap on steps.",
     caption="The slope against P in other settings. A trial that reaches the cap counts as infinite in the median.",
 )
-toy.have("ap.theorem-1", "The variants", JUDGED, FIXED, *READINGS)
 
 # %% [markdown]
 # ### Noise
 #
 # The bounds ask for $\sigma \le O(1/P)$ and contain factors that vanish or diverge at $P\sigma = 1$. How much noise does
-# training bear?
+# training tolerate?
 
 # %% name="noise" tags=["hide-input"]
 names = ("noise", JUDGED, "σ = 0.5/P", FIXED)
@@ -410,7 +411,7 @@ if toy.have("ap.theorem-1", "Steps against the noise", *names):
         how="Medians over eight trials. Triangle at the cap: half of the trials or more did not finish.",
         caption="Left: steps against the noise, at one P. Right: steps against P, for noise that shrinks as 1/P and for "
         "a fixed noise.",
-        alt="Layer 1 hardly notices noise up to Pσ = 1 and fails beyond 2. Layer 2 slows down from Pσ = 0.25 "
+        alt="Noise up to Pσ = 1 hardly slows down layer 1, which fails beyond 2. Layer 2 slows down from Pσ = 0.25 "
         "and fails from 0.75. With a fixed σ both fail as P grows.",
     )
 
@@ -432,33 +433,33 @@ predicts {toy.predicted[1]:.2f} and {toy.predicted[2]:.2f}. Where do measured an
   towards 32. Half of the 32 is the straight walk of the background components to the hinge's edge, with two of the four
   pairs active. The other half is the slide along that edge: right and wrong pairs pull against each other over a
   distance of 2/P, at a speed of order η/P². The proof has only the first half; the second comes from the hinge's margin
-  of 1/P. At P = 8 a step is coarse and trials scatter.
+  of 1/P. At P = 8 a step is coarse, and trials differ from each other.
 - *Layer 1, the proof's goal.* The time to y f ≥ 1/P everywhere (A92) grows with P to the power {margin:.2f} in the
-  symmetric limit, towards 2. A93 to A95 ask for e^(Θ(1) kμ) ≥ 1 instead, which holds at once: the read-out's factor of
-  1/4 gets lost on the way.
+  symmetric limit, towards 2. A93 to A95 ask for e^(Θ(1) kμ) ≥ 1 instead, which holds from the first step on. They lose
+  the factor 1/4 of the output layer.
 - *Layer 2, the route.* With one prompt for all tokens, as in the expectations of A40, the exponent is
   {readings.pair_text(toy, shared, 2)} with one prompt per token (same P); in the symmetric limit the local slope goes to
-  {toy.limits[2]["local"][-1]:.2f}. The paper trains one prompt per token, and these leave that path: some tokens lean
+  {toy.limits[2]["local"][-1]:.2f}. The paper trains one prompt per token, and these prompts become different: some grow
   towards e₁ and others towards e₂, at a speed of order η/P² (Lemma 2, on the page of the lemmas). So the exponent
-  agrees, by a route that the proof does not take.
+  agrees, but not for the reason that the proof gives.
 - *Layer 2, the logarithm.* Divided by P² log P the times are flatter than divided by P² or P³. But this logarithm has
-  another origin than the proof's. Tokens part from a smaller and smaller difference as P grows, so they need more time
-  to part.
+  another origin than the proof's. The larger P is, the smaller is the difference between the tokens' prompts from which
+  they begin to separate, and the longer that takes.
 - *Step size.* With a quarter of it, trials at P = 16 need {readings.ratio(toy, careful, 1, 16):.1f} times the steps at
   layer 1 and {readings.ratio(toy, careful, 2, 16):.1f} times at layer 2. The slopes hardly change:
   {readings.pair_text(toy, careful, 1)} and {readings.pair_text(toy, careful, 2)}.
 - *Batch size.* With four times the batch, trials at P = 16 need {readings.ratio(toy, batch, 1, 16):.2f} and
   {readings.ratio(toy, batch, 2, 16):.2f} times the steps, so the number of samples N = B T grows with B. Hence the noise
-  of small batches does not make the tokens part; it only sets the difference that they part from.
+  of small batches is not why the prompts separate; it only sets the difference from which they begin.
 - *First or lasting.* The second-layer prompt loses its zero error again in {lasting} trials.
 - *Freely drawn batches.* The difference between the e₁ and e₂ components then drifts at random. Layer 2 reaches zero
   error when this difference happens to pass zero: it is {readings.leaning(toy, free):.2f} there (P = 16), and
-  {readings.leaning(toy, JUDGED):.2f} with balanced batches. The tokens have not parted (own share
+  {readings.leaning(toy, JUDGED):.2f} with balanced batches. The tokens' prompts are still alike (own share
   {readings.own_share(toy, free):.2f}; balanced: {readings.own_share(toy, JUDGED):.2f}). Such a zero error is luck, not
   learning. B ≥ Ω(1) at a fixed step size does not give the balance that the proof assumes.
-- *Noise.* At P = {NOISE_COUNT[1]} the first layer does not notice noise up to Pσ = 1; at P = 8 it does. At the second
+- *Noise.* At P = {NOISE_COUNT[1]} noise up to Pσ = 1 does not slow down the first layer; at P = 8 it does. At the second
   layer, P = {NOISE_COUNT[2]}, going from Pσ = 0.1 to 0.5 multiplies the steps by {slower:.1f}, and at 0.75 {missed}
-  trials miss the goal: the held-out noise is then as large as the margin that the prompt creates. Beyond the condition
+  trials do not finish: the held-out noise is then as large as the margin that the prompt creates. Beyond the condition
   both layers fail: the first from Pσ = 2, and with a fixed σ both as P grows.
 """
     display(Markdown(text))
@@ -472,7 +473,7 @@ predicts {toy.predicted[1]:.2f} and {toy.predicted[2]:.2f}. Where do measured an
 #   $\eta^{-1}$ is in both times.
 # - *Exactly zero.* Gaussian noise is unbounded, so no prompt has an error of exactly zero. We measure no error in 256
 #   held-out samples, which allows a true error of about one in a hundred.
-# - *Lasting.* It bounds the first time of zero error, not what follows.
+# - *Lasting.* The theorem bounds when the error is first zero, not whether it stays zero.
 # - *Other models.* The proofs need fixed neurons that are the patterns, $\beta = \Theta(1)$ and two layers. They say
 #   nothing about a third layer, or about CNNs, for which the paper prefers deep layers.
 

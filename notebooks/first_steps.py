@@ -14,7 +14,7 @@
 # # First steps
 #
 # Load a frozen network and a task, add a method, train it, compare it and save it. You need only the library
-# (`pip install .` in a copy of the repository). This page takes about a minute on a processor and downloads nothing.
+# (`pip install .` in a copy of the repository). This page takes about a minute on a CPU and downloads nothing.
 #
 # The network is this book's own small ViT and the images are drawings, so the accuracies say nothing about a paper.
 # [](../which-method.md) compares methods on photographs, and [](../your-images.md) shows how to use your own.

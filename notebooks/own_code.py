@@ -13,9 +13,9 @@
 # %% [markdown]
 # # Use it in your own code
 #
-# Your network, your pictures, your training loop: each part of this package can be taken alone, with `import visprompt as
-# vp` (`pip install .` in a clone installs it). The page runs in about a minute and downloads nothing. Its
-# pictures are drawings and its networks are small, so the accuracies say nothing about a paper.
+# Your network, your pictures, your training loop: you can use each part of this package alone, after `import visprompt
+# as vp` (`pip install .` in a clone installs it). The page runs in about a minute and downloads nothing. Its pictures
+# are drawings and its networks are small, so the accuracies say nothing about a paper.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -32,10 +32,10 @@ page = Page("own_code", p)
 # ## Your own network
 #
 # `vp.load_backbone` takes a timm ViT, Swin or ResNet as an object: with your weights, at your image size. It works on a
-# frozen copy. The name is what records and saved files say; `mean` and `std` are the normalisation of pixels in [0, 1].
-# Models of Hugging Face's own classes cannot be loaded. timm names the same releases otherwise:
+# frozen copy. Records and saved files contain the `name`; `mean` and `std` normalise pixels in [0, 1].
+# Models of Hugging Face's own classes cannot be loaded. timm has the same releases under other names:
 #
-# | Hugging Face's name | timm's name of the image tower |
+# | Hugging Face's name | timm's name (of CLIP: the image encoder) |
 # |---|---|
 # | `google/vit-base-patch16-224-in21k` | `vit_base_patch16_224.orig_in21k` |
 # | `google/vit-base-patch16-224` | `vit_base_patch16_224.orig_in21k_ft_in1k` |
@@ -46,8 +46,8 @@ page = Page("own_code", p)
 # | `openai/clip-vit-base-patch16` | `vit_base_patch16_clip_224.openai` |
 # | `microsoft/swin-base-patch4-window7-224-in22k` | `swin_base_patch4_window7_224.ms_in22k` |
 #
-# The pairs are those of the releases that timm names as its sources; we have not compared the weights.
-# Sizes other than base are named alike.
+# The pairs follow what timm names as the source of each checkpoint; we have not compared the weights.
+# The names of other sizes follow the same pattern.
 
 # %%
 import timm
@@ -66,15 +66,14 @@ with torch.no_grad():
 # %% [markdown]
 # ## Your own pictures
 #
-# `vp.make_task` takes anything with a length and integer indexing: torchvision's data sets, a split of a Hugging Face data set,
-# or a list. An entry is a pair of picture and label, or a mapping. The columns `image` or `img`, and `label` or
-# `fine_label`, are found; others are named with `columns`. A `Subset` keeps the classes of its whole. Each picture has one
-# class; pictures with several labels are refused.
+# `vp.make_task` takes anything with a length and integer indexing: torchvision's data sets, a split of a Hugging Face
+# data set, or a list. An entry is a pair of picture and label, or a mapping. The columns `image` or `img`, and `label`
+# or `fine_label`, are found; name others with `columns`. A `Subset` keeps the classes of the full data set. Each
+# picture has one class; pictures with several labels are refused.
 #
-# `make_task` reads each picture once and keeps it as 3 · side² bytes, in the size that is trained on. A split of more than
-# 64 MiB lies in a file of the cache folder (`VISPROMPT_CACHE`), and memory holds only the pages in use; the file goes with
-# the task. With `VISPROMPT_CACHE=none` all of it is in memory. Changes of the picture in training are made from the kept
-# size.
+# `make_task` reads each picture once and keeps it as 3 · side² bytes, at the size used for training. A split of more
+# than 64 MiB is kept in a file in the cache folder (`VISPROMPT_CACHE`), and only the part in use is in memory. The file
+# is deleted with the task. With `VISPROMPT_CACHE=none` everything is in memory. Augmentation starts from the kept size.
 
 # %%
 drawn = vp.load_task("position")
@@ -103,9 +102,9 @@ print(task.classes, "classes;", len(task.train[1]), "pictures to train on; first
 # %% [markdown]
 # ## Search a learning rate
 #
-# `vp.search` fits the method once for each combination of a grid and ranks the tries on the validation images. Test images
-# are not looked at. Without a grid it tries 0.2, 1 and 5 times the method's own learning rate. The model that comes back is
-# the best one, fitted.
+# `vp.search` fits the method once for each combination of a grid and ranks the fits by `val`, the validation accuracy
+# in %. It does not use the test images. Without a grid it tries 0.2, 1 and 5 times the method's default learning rate.
+# It returns the table and the best model, fitted.
 
 # %%
 backbone = vp.load_backbone("vit_micro_patch4_24", "pretrained", device=device)
@@ -123,9 +122,10 @@ print(f"the best one on test images: {vp.evaluate(model, task):.1f} %")
 #
 # ## Watch the training, and stop it
 #
-# A callback gets each epoch's number, the training loss, and the accuracy on the validation images; training ends where it
-# returns True. For TensorBoard its line is `writer.add_scalars("fit", values, epoch)`, for Weights & Biases
-# `wandb.log(values, step=epoch)`. The schedule was made for all epochs, so stopping early also leaves out its slow end.
+# A callback gets each epoch's number, the training loss and the validation accuracy; training ends when it returns
+# True. To log to TensorBoard, let it call `writer.add_scalars("fit", values, epoch)`, for Weights & Biases
+# `wandb.log(values, step=epoch)`. The learning rate schedule is made for all epochs, so stopping early also leaves out
+# its last steps with a low learning rate.
 
 
 # %%
@@ -143,8 +143,8 @@ print(f"epochs before it stopped: {len(values['loss'])}; {values['test']:.1f} % 
 # %% [markdown]
 # ## Your own loss
 #
-# Any function of logits and labels stands in for the cross-entropy. What a method adds to the loss stays. Class weights
-# and smoothed labels are a line each:
+# Any function of logits and labels can replace the cross-entropy. Terms that a method adds to the loss stay. Class
+# weights and label smoothing are a line each:
 
 # %%
 weights = len(task.train[1]) / (task.classes * task.train[1].bincount(minlength=task.classes))
@@ -167,8 +167,8 @@ except vp.BadInput as error:
     print(error)
 
 # %% [markdown]
-# `vp.tune` gives a record and no model, `vp.fit` gives the model and no record. Who calls both trains the same run twice:
-# call `vp.fit` alone where the model is what you want. A fit that was broken off begins again; it cannot be resumed.
+# `vp.tune` gives a record and no model; `vp.fit` gives the model and no record. Calling both trains the same run twice, so
+# call `vp.fit` alone if you want the model. An interrupted fit cannot be resumed; it starts again.
 
 # %% [markdown]
 # ## Your own loop
@@ -197,8 +197,8 @@ vp.name_classes(model, task)
 # %% [markdown]
 # ## Take it elsewhere: a graph
 #
-# `vp.export` writes one graph. It takes pixels of 0 to 255: normalisation is inside, and the standardisation is folded into
-# the head's weights. The names of the classes travel as metadata. A file name that ends in `.onnx` gives the same graph for
+# `vp.export` writes one graph. It takes pixels from 0 to 255: the graph normalises them, and the standardisation is folded
+# into the head's weights. The class names are stored as metadata. A file name that ends in `.onnx` gives the same graph for
 # ONNX Runtime, with the metadata in `metadata_props`; that needs the packages `onnx` and `onnxscript`.
 
 # %%
@@ -216,9 +216,9 @@ print([json.loads(facts["class_names"])[i] for i in scores.argmax(1)], facts["me
 # %% [markdown]
 # ## Take it elsewhere: a few tensors
 #
-# `vp.save_method` writes the prompts, the head and what they belong to: a safetensors file of some kilobytes. Plain PyTorch
-# reads it. Apart from saving and normalising, these lines do not use this package: at each block the prompts go behind the
-# class token, and what comes out in their places is dropped.
+# `vp.save_method` writes the prompts, the head and the settings to a safetensors file of some kilobytes. Plain PyTorch
+# reads it. Apart from saving and normalising, these lines do not use this package: each block gets the prompts behind the
+# class token, and their outputs are dropped.
 
 # %%
 from safetensors import safe_open
@@ -241,8 +241,8 @@ print(json.loads(file.metadata()["visprompt"])["settings"])
 # %% [markdown]
 # ## Studies of your own
 #
-# A study is a grid of methods, tasks and seeds. Outside the repository it is written in a file `own_studies.yaml` in the
-# folder that you work in, and names networks and tasks by the same words as the book's (`data_manifests/studies.yaml`):
+# A study is a grid of methods, tasks and seeds. Outside the repository, write it in a file `own_studies.yaml` in your
+# working folder. It names networks and tasks as the book's own studies do (`data_manifests/studies.yaml`):
 #
 # ```yaml
 # studies:
@@ -261,18 +261,18 @@ print(json.loads(file.metadata()["visprompt"])["settings"])
 # $ visprompt runs --study mine
 # ```
 #
-# The second line runs it on pictures of your own, in `data/pictures`. Records are written to `build/records` there. A notebook
-# reads them with `vp.runs(study="mine")`; papermill runs it with other parameters (`-y 'seeds: [0]'`). This needs both
-# packages: `pip install . ./src/visbook`.
+# The second line runs it on pictures of your own, in `data/pictures`. Records are written to `build/records` in your
+# working folder. A notebook reads them with `vp.runs(study="mine")`; papermill runs it with other parameters (`-y
+# 'seeds: [0]'`). This needs both packages: `pip install . ./src/visbook`.
 #
 # ## Beside other packages
 #
-# Read in November 2026: the code of [peft](https://github.com/huggingface/peft) 0.21.2 and its
+# In November 2026 we read the code of [peft](https://github.com/huggingface/peft) 0.21.2 and its
 # [issue 1563](https://github.com/huggingface/peft/issues/1563); the code of [adapters](https://github.com/adapter-hub/adapters)
 # 1.3.0, its [table of models](https://docs.adapterhub.ml/model_overview.html) and its
 # [page on training](https://docs.adapterhub.ml/training.html); torchvision's
-# [training script](https://github.com/pytorch/vision/blob/main/references/classification/train.py), which is no part of the
-# package and has no version.
+# [training script](https://github.com/pytorch/vision/blob/main/references/classification/train.py), which is not part of
+# the package and has no version.
 #
 # | What | this package | peft | adapters | torchvision's script |
 # |---|---|---|---|---|
@@ -284,10 +284,10 @@ print(json.loads(file.metadata()["visprompt"])["settings"])
 # | Tuned biases, norms, scales | BIAS, norm tuning, SSF | biases (BEFT), layer norms, scales (IA3) | scales (IA3) | no |
 # | Networks | timm's ViT, Swin and ResNet | any PyTorch network for LoRA and its relatives, timm's among them | Hugging Face's ViT, BEiT and CLIP; others by a plug-in | torchvision's |
 # | Full fine-tuning, linear probe | yes | left to your loop | left to your loop | full fine-tuning |
-# | Training loop | `vp.fit`, or your own | your own, or Hugging Face's Trainer | `AdapterTrainer`, or your own | its own |
+# | Training loop | `vp.fit`, or your own | your own, or Hugging Face's Trainer | a Trainer of its own, or your own | its own |
 # | Label smoothing, class weights, own loss | a function given to `vp.fit` | as your loop has them | as your loop has them | label smoothing |
 # | Mixup, cutmix, moving average of weights | no | as your loop has them | as your loop has them | yes |
-# | Resuming a broken fit | no | as your loop has it | as Trainer has it | yes |
+# | Resuming an interrupted fit | no | as your loop has it | as Trainer has it | yes |
 # | Several processes | no: one device per fit | as your loop has them | as Trainer has them | yes |
 # | Learning rate searched on validation images | `vp.search` | no | no | no |
 # | Several tuned modules in one network, by name | no: one file per task, on one backbone | yes | yes, also stacked and fused | no |
@@ -297,8 +297,8 @@ print(json.loads(file.metadata()["visprompt"])["settings"])
 # ## What next
 #
 # - [](methods.ipynb): every method with its picture, its equation and its code.
-# - [](../your-images.md): a folder of your own pictures, on the command line.
-# - [](../which-method.md): which method for a budget.
+# - [](../your-images.md): train on a folder of your own pictures from the command line.
+# - [](../which-method.md): which method suits your budget.
 
 # %% tags=["remove-output", "remove-input"]
 page.close()

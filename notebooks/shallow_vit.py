@@ -14,11 +14,11 @@
 # # Shallow ViT: how many samples, and why attention turns sparse
 #
 # *A Theoretical Understanding of Shallow Vision Transformers* {cite}`shallowvit` trains one self-attention layer and a
-# two-layer perceptron. Of a sample's tokens, a share $\alpha_*$ is label-relevant, a share $\alpha_\#$ points to the wrong
-# label (confusion tokens), and the rest carries no label. We build this model (Eq. 1) and this data (Section 3.2) and
-# redo every statement and every synthetic figure. Runs with the paper's 1,000 hidden neurons (and its 20 trials, where it
-# prints that number) are `derived`; smaller runs are a `trend`, as is Figure 6, on images. Further pages:
-# [](shallow_vit_theorem.ipynb), [](shallow_vit_attention.ipynb), [](shallow_vit_pruning.ipynb) and
+# two-layer perceptron. Of a sample's tokens, a share $\alpha_*$ is label-relevant, a share $\alpha_\#$ points to the
+# wrong label (confusion tokens), and the rest say nothing about the label. We build this model (Eq. 1) and this data
+# (Section 3.2) and redo every statement and every synthetic figure. Runs with the paper's 1,000 hidden neurons (and its
+# 20 trials, where it prints that number) are `derived`; smaller runs are a `trend`, as is Figure 6, on images. Further
+# pages: [](shallow_vit_theorem.ipynb), [](shallow_vit_attention.ipynb), [](shallow_vit_pruning.ipynb) and
 # [](shallow_vit_lemmas.ipynb).
 #
 # **How we judge the theorems.** They give sufficient conditions whose constants are not printed. So each theorem has a
@@ -26,25 +26,25 @@
 # We judge the bounds separately from the scaling of $N$ and $T$ that the remarks infer from them.
 #
 # **Choices.** The text does not state the step size, the batch size, the grid of $N$ and many settings of the figures.
-# Two things that it prints exclude each other. We made our choices after trial runs, so this is not a blind test. The
-# alternatives are shown beside the judged setting.
+# Its printed initialisation contradicts its Assumption 1. We made our choices after trial runs, so this is not a blind
+# test. The alternatives are shown beside the judged setting.
 #
-# - **Initialisation.** Section 4.1 prints $W_Q = W_K = \delta^2 I / c_0^2$ and $W_V = \sigma^2 U / c_0^2$, which are 400
-#   and 100 times an orthonormal matrix. Assumption 1 asks for norms of at most 1 and for $\|W_V \mu_j - p_j\| \le
-#   \sigma$. We follow Assumption 1: an orthonormal matrix, with an error in a random direction for each pattern. Singular
-#   values above 1 are cut to 1, and the error is scaled so that the worst pattern has $\sigma$ (or $\delta$).
-#   Alternatives: as printed, and as printed without the squares.
+# - **Initialisation.** Section 4.1 prints $W_Q = W_K = \delta^2 I / c_0^2$ and $W_V = \sigma^2 U / c_0^2$, which are
+#   400 and 100 times an orthonormal matrix ($\delta = 0.2$, $\sigma = 0.1$, $c_0 = 0.01$). Assumption 1 asks for norms
+#   of at most 1 and for $\|W_V \mu_j - p_j\| \le \sigma$. We follow Assumption 1: an orthonormal matrix, with an error
+#   in a random direction for each pattern. Singular values above 1 are cut to 1, and the error is scaled so that the
+#   worst pattern has $\sigma$ (or $\delta$). Alternatives: as printed, and as printed without the squares.
 # - **Output layer.** Eq. 1 and Algorithm 1 give every position $l$ its own random $a_{(l)}$ with entries
 #   $\pm 1/\sqrt{m}$. The proofs use neurons with one sign for all positions. We follow Eq. 1, with tokens in random
 #   order. Alternative, and needed for Lemmas 2 and 4: one $a$ for all positions.
 # - **Meaning of $N$.** The proof of Theorem 1 replaces the mean over $T$ steps of batches by a mean over $N$ samples
 #   (Eq. 64). So every sample is seen once and $N = B\,T$, which we follow. Alternative: $N$ stored samples, used again
-#   and again until the test loss falls or the cap is reached.
+#   and again until the test loss is low enough or the cap on steps is reached.
 # - **Fractions** are equal in all samples, as in Section 4.1.
 # - **Step and batch size.** $\eta = 0.5$ and $B = 8$. Halving $\eta$ then doubles the iterations
 #   ([](shallow_vit_theorem.ipynb)).
-# - **Size.** The runs shown have the paper's size, 1,000 hidden neurons and 20 trials. If one of them is missing, the
-#   whole page runs with 100 neurons, 4 trials and fewer $\alpha_*$ in Figure 1a.
+# - **Size.** The runs shown have the paper's size, 1,000 hidden neurons and 20 trials. If a record of them is missing,
+#   the whole page runs with 100 neurons, 4 trials and fewer $\alpha_*$ in Figure 1a.
 
 # %% tags=["parameters"]
 profile = "quick"

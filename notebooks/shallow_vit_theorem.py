@@ -62,7 +62,7 @@ fits, few = curves.fits, f"{runs.trials} trials per point; lines join medians, d
 # - $\alpha_*$ from 0.28 to 0.5 with batches of 64 and 1,000 neurons, where all conditions hold: these judge the claims.
 #
 # We also vary the token noise $c_0$, the initial error $\sigma$ and the step size $\eta$ in the setting of Figure 4,
-# within their conditions.
+# within their conditions. In the figures, "one a" is the variant whose output layer has the same $a$ at all positions.
 
 # %% name="shallowvit.theorem-1" tags=["hide-input"]
 runs.show(

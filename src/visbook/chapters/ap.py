@@ -255,7 +255,7 @@ def draw_network(ax: Axes, at: float, y: float, color: str, text: str) -> None:
             (at, y + 0.66), (at, end), arrowstyle="-|>", mutation_scale=13, color=color, lw=2
         )
     )
-    ax.text(at, y + 0.72, text, ha="center", va="bottom", color=color, fontsize=10)
+    ax.text(at, y + 0.72, text, ha="center", va="bottom", color="0.2", fontsize=10)
 
 
 def prompt_figure(large: Backbone) -> Figure:
@@ -295,7 +295,7 @@ def share_figure(rows: pd.DataFrame) -> Figure:
         color = plots.PALETTE[rows[rows.variant == variant].method.iloc[0]]
         ax.plot(line, [place] * len(line), "o-", color=color, ms=8, lw=3)
         ax.plot(line.iloc[0], place, "o", color=color, mfc="white", ms=8)
-        plots.at_end(ax, [line.iloc[-1]], [place], f"{gains[variant]:+.1f} points", color)
+        plots.at_end(ax, [line.iloc[-1]], [place], f"{gains[variant]:+.1f} points", "0.2")
     few, every = means.columns[0], means.columns[-1]
     ax.set(
         xlabel=f"mean test accuracy, % (hollow: {few:.0f} % of the images, filled: {every:.0f} %)"
@@ -377,4 +377,5 @@ def shared_data_sets(printed: pd.DataFrame) -> pd.DataFrame:
     wide.columns = [f"{what.replace('_', ' ')}, {setting}" for what, setting in wide.columns]
     classes = [name for name in wide.columns if name.startswith("class")]
     wide["same classes"] = np.where(wide[classes[0]] == wide[classes[1]], "yes", "no")
+    wide.index = [printed.dataset[printed.dataset.map(alike) == key].iloc[0] for key in wide.index]
     return wide.rename_axis("data set").reset_index()

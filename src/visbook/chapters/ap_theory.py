@@ -64,7 +64,13 @@ def lemma_1_figure(exact: pd.DataFrame, noisy: pd.DataFrame, betas: pd.DataFrame
         name = {"before": "layer 1", "after": "layer 2"}[when]
         left.plot(quarter.P, quarter[when], marker, color=colour, label=f"{name}, no noise")
         left.plot(
-            noisy.P, noisy[when], marker, color=colour, mfc="white", label=f"{name}, noise 0.1/P"
+            noisy.P,
+            noisy[when],
+            marker,
+            color=colour,
+            mfc="white",
+            ms=10 if when == "before" else 5,  # the layers lie on each other
+            label=f"{name}, noise 0.1/P",
         )
         right.plot(
             betas.beta,
@@ -79,7 +85,7 @@ def lemma_1_figure(exact: pd.DataFrame, noisy: pd.DataFrame, betas: pd.DataFrame
         xlabel="tokens P",
         ylabel="mean attention distance (tokens)",
         title="Noise undoes the lemma ($d_A = P/4$)",
-        ylim=(None, 200),
+        ylim=(None, 2000),
     )
     left.legend(ncols=1, loc="upper left", fontsize=8)
     edge = np.sqrt(np.log(15))

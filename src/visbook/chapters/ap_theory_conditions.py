@@ -85,7 +85,7 @@ def theorem_1() -> pd.DataFrame:
                 "yes",
             ),
             (
-                "the same with freely drawn batches",
+                "the same components, with freely drawn batches",
                 "in expectation (A40, A82)",
                 "their difference drifts",
                 "no",
@@ -103,7 +103,7 @@ def theorem_1() -> pd.DataFrame:
                 "no",
             ),
             (
-                "the same in the runs on the hinge risk",
+                "y f ≥ 1/P at layer 2, in the runs on the hinge risk",
                 "P y f up to 1 or more",
                 f"β = {BETA:g}: {far}",
                 "yes",

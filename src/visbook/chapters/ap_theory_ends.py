@@ -323,7 +323,7 @@ def hinge_reading(toy: ToyRuns, runs: dict[int, Record], ends: Record) -> Markdo
         "**What to take from it.**\n\n- *Hinge risk, layer 1.* SGD's samples grow with the "
         f"exponent {fitted(steps_of(runs[1]))}, too wide an interval to judge. In the symmetric "
         f"limit the "
-        f"local slopes are {local(one)}. They rise, since the last stretch of the margin is slow.\n"
+        f"local slopes are {local(one)}. They rise because the last part of the margin is slow.\n"
         f"- *Hinge risk, layer 2.* With β = {STANDARD.beta:g} the end point does not exist: the "
         "loss never vanishes, and zero error does not last "
         f"({sum(v is None for v in lasting)} of {len(lasting)} trials lose it). We do not hold "

@@ -196,7 +196,7 @@ def noise_figure(toy: ToyRuns) -> Figure:
     left.axvspan(0, 1, color="0.93", zorder=0)
     left.text(0.06, 0.62, r"$P\sigma < 1$", fontsize=9)
     left.set_xticks([0, 1, 2, 3, 4])
-    left.set_title("Layer 2 bears less noise")
+    left.set_title("Layer 2 tolerates less noise")
     right.set_title(r"A fixed $\sigma$ fails as P grows")
     left.set_yscale("log")
     left.set_yticks([0.5, 1, 2, 5, 10], ["0.5", "1", "2", "5", "10"])

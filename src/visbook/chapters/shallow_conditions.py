@@ -57,7 +57,10 @@ def least_eps(s: Settings, samples: float) -> float:
 
 def span(values: Sequence[float]) -> str:
     """The least and the largest of some numbers, as text."""
-    low, high = (f"{value:.3g}" for value in (min(values), max(values)))
+    low, high = (
+        "∞" if math.isinf(value) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+        for value in (min(values), max(values))
+    )
     return low if low == high else f"{low} to {high}"
 
 

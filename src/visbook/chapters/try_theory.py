@@ -29,7 +29,7 @@ def try_toy(
     record = ap_theory_runs.toy_record([settings], list(range(trials)), False, True)
     rows = [row("this run", said(changes), record.values["cells"][0]["steps"])]
     page = toy.trials(ap_theory_runs.MAIN, layer, "steps").get(tokens)
-    rows += [row("on this page", "as judged", page)] if page else []
+    rows += [row("on this page", "the page's own", page)] if page else []
     shown(f"Layer {layer}, P = {tokens}", rows, record)
 
 
@@ -61,7 +61,7 @@ def try_vit(
         vit_row("this run", said({**changes, "neurons": neurons}), mine.values["cells"][0]),
         vit_row("on this page", f"neurons = {usual['neurons']}", record.values["cells"][cell]),
     ]
-    shown(f"alpha* = {usual['relevant']:g}, batches of {usual['batch']} unless changed", rows, mine)
+    shown(f"α* = {usual['relevant']:g}, batches of {usual['batch']} unless changed", rows, mine)
 
 
 def check_fields(changes: dict, settings: type) -> None:

@@ -42,7 +42,7 @@ NETWORK = re.compile(
 )
 TASK = re.compile(rf"(?<![\w./-])({'|'.join(TASKS)})(?![\w=/-])")
 GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "lambda": "λ", "sigma": "σ"}
-SYMBOL = re.compile(rf"\b({'|'.join(GREEK)})(?= = )")
+SYMBOL = re.compile(rf"(?<!\\)\b({'|'.join(GREEK)})(?= = )")  # \beta of a formula stays
 MINUS = re.compile(r"(?<![\w./{^_\\–−-])-(?=\.?\d)")  # a hyphen in front of a number
 KEPT = re.compile(r"<(code|pre|script|style)\b.*?</\1>|<[^>]*>", re.S)  # no text for readers
 

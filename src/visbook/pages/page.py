@@ -3,6 +3,7 @@
 import base64
 import html
 import io
+import re
 from collections.abc import Sequence
 
 import pandas as pd
@@ -265,7 +266,9 @@ def public(version: str) -> str:
 
 
 def boxed(table: str) -> str:
-    """A table's HTML in a box that scrolls sideways, by keyboard too."""
+    """A table's HTML in a box that scrolls sideways, by keyboard too; long texts get a wide
+    column."""
+    table = re.sub(r"<td>(?=[^<]{61})", '<td class="vp-wide">', table)
     return f'<div class="vp-table" tabindex="0">{table}</div>'
 
 

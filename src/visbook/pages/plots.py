@@ -45,7 +45,7 @@ def style() -> None:
 def with_interval(fit: Mapping | None) -> str:
     """A slope with its interval as text; None stands for one that too few finished trials allow."""
     return (
-        "too many censored"
+        "too many at the cap"
         if fit is None
         else f"{fit['slope']:.2f} [{fit['low']:.2f}, {fit['high']:.2f}]"
     )

@@ -16,6 +16,7 @@ from visprompt.words import WORST_FIRST
 from ..auditing import KINDS
 from ..auditing.cells import cells_of, numbers
 from ..auditing.findings import row_name, table_name
+from ..pages.friendly import MINUS
 from ..studies.comparable import listed
 from .tables import badge, code, link, table
 
@@ -30,6 +31,11 @@ UNITS = {
     "_min": "min",
     "_mb": "MB",
 }
+# a table's column as the manifests name it, and no Greek letter with an index
+COLUMN = re.compile(
+    r"\b(?!(?:alpha|beta|gamma|delta|lambda|sigma|phi|nu|mu|eta)_)[a-z]{3,}(?:_[a-z]{3,})*"
+    rf"(?:_[a-z]{{3,}}|{'|'.join(UNITS)})\b"
+)
 # What weighs most first: what the text says of results, then the tables' arithmetic, then what only
 # describes.
 RESULTS = ("statement", "bound", "magnitude", "direction", "definition", "mean", "quoted")
@@ -91,10 +97,11 @@ def finding_table(found: list[dict], results: dict) -> str:
     rows = []
     for finding in found:
         artifact = finding["artifact"]
+        where = in_words(finding["where"])
         where = (
-            link(artifact, finding["where"], results)
+            link(artifact, where, results)
             if artifact in results["artifacts"]
-            else html.escape(finding["where"])
+            else html.escape(where)
         )
         notes = (finding["quote"], finding["reading"])
         reading = "".join(
@@ -105,8 +112,8 @@ def finding_table(found: list[dict], results: dict) -> str:
                 f'<span id="{anchor(finding["id"])}">{where}</span><br>{code(finding["id"])}',
                 html.escape(finding["kind"]),
                 html.escape(finding["what"]) + reading,
-                html.escape(finding["printed"]),
-                html.escape(finding["computed"]),
+                html.escape(in_words(finding["printed"])),
+                html.escape(in_words(finding["computed"])),
                 badge(finding["verdict"]),
             ]
         )
@@ -170,6 +177,11 @@ def marked(id: str, frame: pd.DataFrame, marks: dict, above: str = "") -> str:
         else ""
     )
     return table([head(name) for name in names], rows, kind="vp-sortable") + "\n" + note
+
+
+def in_words(text: str) -> str:
+    """A text with the names of columns for reading, and a minus sign in front of numbers."""
+    return MINUS.sub("−", COLUMN.sub(lambda name: html.unescape(head(name[0])), text))
 
 
 def head(column: str) -> str:

@@ -212,7 +212,7 @@ def spread_of(above: Sequence[Method], base: Method) -> str:
         f"{TITLES.get(task, task)} ({leads[task]:+.1f} points)".replace("-", "−")
         for task in (leads.idxmax(), leads.idxmin())
     )
-    return f"Their average lead is largest on {most} and smallest on {least}."
+    return f"Their average gap to it is largest on {most} and smallest on {least}."
 
 
 def finding() -> str:
@@ -223,14 +223,14 @@ def finding() -> str:
     every, own = by_way(found), by_way([one for one in found if one.name in proposed])
     changes = all(one.kind != LEAVES for one in every["above"])
     said = [
-        f"<strong>{html.escape(set_up())}.</strong> {named(every['above'])} are more accurate than "
-        f"{BASE} ({base.accuracy:.1f} %)."
+        f"<strong>{html.escape(set_up())}.</strong> Brackets give the mean test accuracy. "
+        f"{named(every['above'])} are more accurate than {BASE} ({base.accuracy:.1f} %)."
     ]
     said.append(spread_of(every["above"], base))
     ways = {way: f"{named(part, way != 'above')} {be(part)}" for way, part in own.items()}
     said.append(
-        f"Of the methods that the papers propose, {ways['above']} above it, {ways['open']} too "
-        f"close to it to tell, and {ways['below']} below it."
+        f"Of the methods that the papers propose, {ways['above']} above it; {ways['open']} too "
+        f"close to it to tell; {ways['below']} below it."
     )
     said.append(f"Training collapsed for {fallen()}.")
     if changes and every["above"]:

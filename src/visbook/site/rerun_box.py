@@ -104,8 +104,8 @@ def parameters(sources: dict[str, str]) -> str:
     usual, made = (sources.get(tag, "") for tag in TAGS)
     given = ", ".join(line for line in made.splitlines() if not line.startswith("#"))
     return (
-        "<p>Its parameters, each of which can be given, as in "
-        "<code>ARGS=\"-p seeds '[0]'\"</code>; "
-        f"None leaves a choice to the page.</p><pre>{html.escape(usual)}</pre>"
+        "<p>You can set each of its parameters, as in "
+        "<code>ARGS=\"-p seeds '[0]'\"</code>. These are the defaults; "
+        f"with None the page chooses.</p><pre>{html.escape(usual)}</pre>"
         f"<p>This page was made with <code>{html.escape(given)}</code>.</p>"
     )

@@ -162,7 +162,7 @@ def notebooks(results: dict, root: Path) -> str:
                 f'<a href="downloads/{name}.ipynb" download>{name}.ipynb</a>',
             ]
         )
-    return table(["Notebook", "Artifacts", "Source", "Notebook to run"], rows)
+    return table(["Notebook", "Tables, figures, statements", "Source", "Notebook to run"], rows)
 
 
 MAKERS = {"evidence": evidence, "artifacts": artifacts, "notebooks": notebooks}
