@@ -240,9 +240,7 @@ def with_age(how: str, records: Sequence[run_records.Record]) -> str:
         found = {record.id: public(record.versions.get(name, installed)) for record in records}
         found = {id: version for id, version in found.items() if version != installed}
         if found:
-            others.append(
-                f"{name} {' or '.join(sorted({*found.values()}))} (here: {installed})"
-            )
+            others.append(f"{name} {' or '.join(sorted({*found.values()}))} (here: {installed})")
             made |= found.keys()
     if others:
         how = f"{how} {some_of(len(made), len(records))} made with {' and '.join(others)}."
