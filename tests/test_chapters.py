@@ -648,7 +648,7 @@ def test_a_page_names_the_data_it_had(chapter):
         record.settings = {"task": "dtd10", "train_size": 400, "resize": "direct"}
     told = chapter.how(frame)
     assert (
-        "vit_tiny_patch16_224 on dtd10 (400 training images, resize direct)" in told
+        "vit_tiny_patch16_224 on dtd10 (400 training images, resizing: direct)" in told
         and "Small" not in told
     )
     assert "Small" not in chapter.how(
