@@ -145,7 +145,7 @@ def advice(results: dict, root: Path) -> str:
         f"{overview.LIMITS.lower().replace('vit-tiny', 'ViT-Tiny')}.",
         f"<strong>Train more than one seed, and look at validation.</strong> Training collapsed "
         f"for {overview.fallen()}; the learning rate had been chosen on another seed. Limit: "
-        f"{base.runs.size} runs a method say little of how often.",
+        f"{base.runs.size} runs per method say little about how often.",
     ]
     return f"<ol>{''.join(f'<li>{sentence}</li>' for sentence in said)}</ol>"
 
