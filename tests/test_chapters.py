@@ -156,7 +156,7 @@ def test_real_images_are_shown_where_records_are_kept(chapter, monkeypatch, stor
         and "not VTAB-1k&#x27;s own" in page
         and "To run more of this" in page
     )
-    assert "position (800 training images, resize none)" in page and "VTAB-style" not in page
+    assert "position (800 training images, resizing: none)" in page and "VTAB-style" not in page
 
 
 def test_runs_on_real_images_are_averaged_over_nothing_but_seeds(chapter, monkeypatch, stores):
