@@ -101,7 +101,9 @@ class CostPage(Page):
                 "A / B",
                 *(name for name in part.columns if name not in (*columns, *UNSEEN)),
             ]
-            other = [word for word in ("counted", "peak memory") if word in set(compared["range"])]
+            other = [
+                word for word in ("counted", "peak memory") if word in {*compared.get("range", ())}
+            ]
             self.present(
                 compared[
                     [name for name in columns if name in part and (compared[name] != "").any()]
