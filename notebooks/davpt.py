@@ -253,7 +253,7 @@ page.show(
     ),
     evidence="derived",
     how="Read from data_manifests/tasks.yaml.",
-    caption="The embedded tasks. The last column says which lists of studies.yaml contain them.",
+    caption="The embedded tasks. The last column names the groups of tasks that use them on this page; – means none.",
 )
 names = grids.scope_of("paper").tasks["vtab"]
 sources = {task.split("_")[0] for task in names}

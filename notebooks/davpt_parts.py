@@ -296,7 +296,7 @@ caption += "(dots). The class token is not trained. Each at the best of three le
 alt = f"Gain over key biases alone, in points, by category of biases: {parts.biases_told(paired)}"
 chapter.show("davpt.figure-4", parts.biases_figure, paired, caption, alt)
 by_task = lambda rows: statistics.task_table(rows).reset_index(names="biases")
-caption = 'The same as test accuracy in %. "none" is DA-VPT.'
+caption = 'The same runs: test accuracy in %. "none" is DA-VPT, whose biases are frozen.'
 chapter.show("davpt.figure-4", by_task, biases, caption)
 davpt.judge_over_mean(
     chapter,

@@ -20,8 +20,8 @@
 # are drawn by this book's code; a picture that corresponds to a drawing of a paper {cite}`ivpt,davpt,spt` has its name.
 #
 # All methods run on one loop over the blocks. A test compares the outputs and gradients of each with its plain definition.
-# Everything except the learning rates at the end follows from code and architecture (`derived`). [](../released-code.md)
-# says where released code differs from its paper.
+# Everything except the learning rates at the end follows from code and architecture (`derived`). Some
+# released code differs from its paper: see [](../released-code.md).
 
 # %% tags=["parameters"]
 profile = "quick"

@@ -104,7 +104,9 @@ chapter.present(table, probes[beside], caption, cell="probe")
 # of VPT as the backbone grows.
 #
 # In (b) the paper initialises the prompts on another task and then trains them. **Here they stay frozen**, which needs only
-# one cheap run per cell. This isolates the initialisation but exaggerates its effect: training might close the gap.
+# one cheap run per cell. This isolates the initialisation but exaggerates its effect: training might close the gap. We
+# compare the task's own prompts with the mean over those of the other tasks. A single other task can still be better: the
+# highest cell of a column need not be on the diagonal.
 
 
 # %% name="spt.figure-3" tags=["hide-input"]

@@ -156,7 +156,7 @@ def test_real_images_are_shown_where_records_are_kept(chapter, monkeypatch, stor
         and "not VTAB-1k&#x27;s own" in page
         and "To run more of this" in page
     )
-    assert "position (800 training images, resize none)" in page and "VTAB-style" not in page
+    assert "position (800 training images, resizing: none)" in page and "VTAB-style" not in page
 
 
 def test_runs_on_real_images_are_averaged_over_nothing_but_seeds(chapter, monkeypatch, stores):
@@ -648,7 +648,7 @@ def test_a_page_names_the_data_it_had(chapter):
         record.settings = {"task": "dtd10", "train_size": 400, "resize": "direct"}
     told = chapter.how(frame)
     assert (
-        "vit_tiny_patch16_224 on dtd10 (400 training images, resize direct)" in told
+        "vit_tiny_patch16_224 on dtd10 (400 training images, resizing: direct)" in told
         and "Small" not in told
     )
     assert "Small" not in chapter.how(

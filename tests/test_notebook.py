@@ -279,15 +279,15 @@ def test_a_page_says_what_its_records_were_made_with(monkeypatch):
         == "Counted."
     )
     assert page_module.with_age("Counted.", [made("old"), made("a"), made("a")]) == (
-        "Counted. 1 of 2 records is of older code."
+        "Counted. 1 of 2 records was made by older code."
     )
     assert page_module.with_age(
         "Counted.", [made("a", "2.9.0+cu128"), made("b", "2.8.0"), made("c")]
-    ) == ("Counted. 2 of 3 records were made with torch 2.8.0 or 2.9.0 (installed is 2.10.0).")
+    ) == ("Counted. 2 of 3 records were made with torch 2.8.0 or 2.9.0 (here: 2.10.0).")
     assert page_module.with_age("Counted.", [made("old", "2.9.0"), made("b", timm="1.0.3")]) == (
-        "Counted. 1 of 2 records is of older code. "
-        "2 of 2 records were made with torch 2.9.0 (installed is 2.10.0) and timm 1.0.3 "
-        "(installed is 1.0.20)."
+        "Counted. 1 of 2 records was made by older code. "
+        "All 2 records were made with torch 2.9.0 (here: 2.10.0) and timm 1.0.3 "
+        "(here: 1.0.20)."
     )
 
 

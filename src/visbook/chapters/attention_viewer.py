@@ -81,9 +81,9 @@ def show(chapter: Chapter, kept: Mapping[str, Record]) -> None:
     chapter.page.present(
         viewer(chapter, kept),
         evidence="trend",
-        how="Softmax weights meaned over heads.",
+        how="Softmax weights, mean over heads.",
         records=[*kept.values()],
         caption="Attention to the patches, each map from 0 to its own largest weight, "
-        "which stands below it.",
+        "which is printed below it.",
         cell="maps",
     )

@@ -609,7 +609,8 @@ class Chapter:
         """The data of some records, as far as these know them."""
         known = [record.settings for record in used]
         told = [
-            f"{s['task']} ({s['train_size']} training images, resize {s['resize']})" for s in known
+            f"{s['task']} ({s['train_size']} training images, resizing: {s['resize']})"
+            for s in known
         ]
         return ", ".join(dict.fromkeys(told))
 

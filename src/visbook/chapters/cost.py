@@ -101,13 +101,17 @@ class CostPage(Page):
                 "A / B",
                 *(name for name in part.columns if name not in (*columns, *UNSEEN)),
             ]
+            other = [
+                word for word in ("counted", "peak memory") if word in {*compared.get("range", ())}
+            ]
             self.present(
                 compared[
                     [name for name in columns if name in part and (compared[name] != "").any()]
                 ],  # of a part of the bench
                 evidence="measured",
                 records=records,
-                caption=f"Time of A divided by time of B, {model} on {machine}.",
+                caption=f"Time of A divided by time of B, {model} on {machine}."
+                + "".join(f" Not a time: the rows marked “{word}”." for word in other),
                 how=f"{told}, {' and '.join(precisions)}.",
             )
             part = part[rest].loc[:, (part[rest] != "").any()]
@@ -297,7 +301,7 @@ def draw_memory(memory: dict[str, Record], order: list[str]) -> Figure:
         width = [
             sum(memory[slug].values["memory"][part] for part in parts) / 2**30 for slug in order
         ]
-        left.barh([NAMES[slug] for slug in order], width, left=edge, color=color, label=label)
+        left.barh([spelled(slug) for slug in order], width, left=edge, color=color, label=label)
         edge = [a + b for a, b in zip(edge, width)]
     left.set(xlabel="GiB, counted", xlim=(0, 1.12 * max(edge)))
     for y, total in enumerate(edge):
@@ -326,7 +330,7 @@ def draw_times(seconds: dict[str, float], order: list[str]) -> Figure:
     unit, size = ("hours", 3600) if max(seconds.values()) > 7200 else ("minutes", 60)
     fig, ax = plt.subplots(figsize=(7, 5.6))
     ax.barh(
-        [NAMES[slug] for slug in order],
+        [spelled(slug) for slug in order],
         [seconds[slug] / size for slug in order],
         color=[GREY if slug == bench.PLAIN else BLUE for slug in order],
     )
@@ -335,6 +339,11 @@ def draw_times(seconds: dict[str, float], order: list[str]) -> Figure:
     ax.set(xlabel=f"{unit} for one task", xlim=(0, 1.12 * max(seconds.values()) / size))
     ax.grid(axis="y", visible=False)
     return fig
+
+
+def spelled(slug: str) -> str:
+    """A method's name as its authors write it."""
+    return NAMES[slug].replace("E2VPT", "E²VPT")
 
 
 def readable(seconds: float) -> str:

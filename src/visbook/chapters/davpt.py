@@ -110,7 +110,7 @@ def dots(
             ax.plot(values.mean(), y + shift, "D", ms=7, color=color, label=label)
             label = None
     ax.axvline(0, color=GREY, lw=1)
-    ax.set_yticks(range(len(named)), list(named))
+    ax.set_yticks(range(len(named)), [name.replace("E2VPT", "E²VPT") for name in named])
     ax.set_ylim(len(named) - 0.5, -0.5)
 
 

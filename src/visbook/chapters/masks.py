@@ -92,10 +92,10 @@ def how(rows: pd.DataFrame) -> str:
         if set(rows.backbone) <= {*networks()}
         else ""
     )
-    told = ", ".join(f"{value:.1f} on {task}" for task, value in guess.items())
+    told = [f"{value:.1f} % on {task}" for task, value in guess.items()]
     return (
         f"{own}{counted} seeds per cell. Predicting one class everywhere would give an mIoU of "
-        f"{told}."
+        f"{' and '.join(told)}."
     )
 
 

@@ -180,7 +180,7 @@ def summary_row(slug: str, idea: str, page: str, record: Record) -> dict:
     linked = f'<a href="{page}.html#method-{slug}">{name}</a>' if page else name
     return {
         "method": linked,
-        "slug": f"<code>{slug}</code>",
+        "name in code": f"<code>{slug}</code>",
         "idea": idea,
         **cost_line(slug, record),
     }

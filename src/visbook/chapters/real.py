@@ -57,7 +57,7 @@ def real_images(chapter: Chapter) -> None:
         )
         known = sorted(set(table.task) & set(grids.scope_of("paper").tasks["vtab"]))
         whose = (
-            f"whose split of {comparable.listed(known)} that is, is not known"
+            f"we do not know whose splits of {comparable.listed(known)} these are"
             if known
             else "not VTAB-1k's own splits"
         )

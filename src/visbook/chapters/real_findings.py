@@ -148,10 +148,10 @@ def show_methods(chapter: Chapter, cell: str) -> None:
     )
     if fell := names_of_fallen(frame):
         why = (
-            "These runs collapsed: they are below half of the best seed's accuracy, at a "
-            "learning rate that was chosen with another seed"
+            "Collapsed runs reach less than half of the best seed's accuracy, at a learning rate "
+            "that was chosen with another seed. They are part of the means and intervals"
         )
-        display(Markdown(f"{why}. {'; '.join(fell)}. They are part of the means and intervals."))
+        display(Markdown(named_here(f"{why}: {'; '.join(fell)}.")))
 
 
 def show_blocks(chapter: Chapter, cell: str) -> None:

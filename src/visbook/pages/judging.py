@@ -247,7 +247,7 @@ def number(value: float, step: float = 0) -> str:
     """Three significant digits, or as many as show a difference of `step`; a whole number is
     whole."""
     if float(value).is_integer() and abs(value) < 1e9:
-        return f"{value:,.0f}"
+        return f"{value + 0.0:,.0f}"  # no sign before zero
     places = 2 - math.floor(math.log10(abs(value)))
     if step:
         places = max(places, math.ceil(-math.log10(step)))

@@ -234,20 +234,25 @@ def with_age(how: str, records: Sequence[run_records.Record]) -> str:
     records = list({record.id: record for record in records}.values())
     old = sum(not run_records.is_current(record) for record in records)
     if old:
-        how = f"{how} {old} of {len(records)} records {'is' if old == 1 else 'are'} of older code."
+        how = f"{how} {some_of(old, len(records))} made by older code."
     others, made = [], set()
     for name in [name for name in COMPARED if name in run_records.versions()]:
         installed = public(run_records.versions()[name])
         found = {record.id: public(record.versions.get(name, installed)) for record in records}
         found = {id: version for id, version in found.items() if version != installed}
         if found:
-            others.append(
-                f"{name} {' or '.join(sorted({*found.values()}))} (installed is {installed})"
-            )
+            others.append(f"{name} {' or '.join(sorted({*found.values()}))} (here: {installed})")
             made |= found.keys()
     if others:
-        how = f"{how} {len(made)} of {len(records)} records were made with {' and '.join(others)}."
+        how = f"{how} {some_of(len(made), len(records))} made with {' and '.join(others)}."
     return how
+
+
+def some_of(some: int, all: int) -> str:
+    """How many of all records something is said of, with the verb."""
+    if some == all:
+        return "The record was" if all == 1 else f"All {all} records were"
+    return f"{some} of {all} records {'was' if some == 1 else 'were'}"
 
 
 def with_sample(records: Sequence[run_records.Record]) -> str:

@@ -21,6 +21,16 @@ from ..studies.comparable import listed
 from .tables import badge, code, link, table
 
 SIGNS = {"agrees": "", "disagrees": "✗", "inconclusive": "?"}
+SPELLED = {  # columns of the printed tables whose name and ending would mislead
+    "miou_ss": "mIoU, single-scale",
+    "miou_ms": "mIoU, multi-scale",
+    "pre_training": "pre-training",
+    "pretraining": "pre-training",
+    "prompt_init": "prompt initialisation",
+    "fgvc_params_m": "FGVC params, M",
+    "fgvc_mean": "FGVC mean",
+    "vtab_params_m": "VTAB params, M",
+}
 UNITS = {
     "_m": "M",
     "_g": "G",
@@ -186,6 +196,8 @@ def in_words(text: str) -> str:
 
 def head(column: str) -> str:
     """A column's name for reading: its unit behind a comma."""
+    if column in SPELLED:
+        return SPELLED[column]
     for ending, unit in UNITS.items():
         if column.endswith(ending):
             return html.escape(f"{column.removesuffix(ending).replace('_', ' ')}, {unit}")

@@ -125,7 +125,7 @@ def artifacts(results: dict, root: Path) -> str:
             how += (
                 f"{'<br>' if how else ''}<em>Not run:</em> {html.escape(entry['not_run']['why'])} "
             )
-            how += code(" ".join(entry["not_run"]["command"].split()))
+            how += "<br>".join(map(code, entry["not_run"]["command"].splitlines()))
         if not entry["notebook"]:
             how = "No page shows it."
         record = (

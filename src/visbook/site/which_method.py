@@ -141,11 +141,11 @@ def advice(results: dict, root: Path) -> str:
         f"<strong>If the network must stay as it is, begin with {html.escape(smallest.name)} "
         f"({smallest.accuracy:.1f} %, {smallest.share:.2g} % trained) or {BASE}.</strong> "
         f"{html.escape(smallest.name)} is {way}. Of all methods that leave the network alone, "
-        f"{named(leading, False)} is above {BASE}. Limit: "
+        f"{named(leading, False)} is clearly above {BASE}. Limit: "
         f"{overview.LIMITS.lower().replace('vit-tiny', 'ViT-Tiny')}.",
         f"<strong>Train more than one seed, and look at validation.</strong> Training collapsed "
         f"for {overview.fallen()}; the learning rate had been chosen on another seed. Limit: "
-        f"{base.runs.size} runs a method say little of how often.",
+        f"{base.runs.size} runs per method say little about how often.",
     ]
     return f"<ol>{''.join(f'<li>{sentence}</li>' for sentence in said)}</ol>"
 

@@ -53,12 +53,14 @@ def beside(values: Sequence[float], fell: pd.Series) -> str:
 
 
 def names_of_fallen(rows: pd.DataFrame) -> list[str]:
-    """The fallen runs in words."""
-    named = (
-        f"{row.variant} on {row.task}, seed {row.seed}: {row.test:.1f} %"
-        for row in rows[fallen(rows)].itertuples()
-    )
-    return list(dict.fromkeys(named))
+    """The fallen runs in words, those of one variant and task together."""
+    fell = rows[fallen(rows)].drop_duplicates(["variant", "task", "seed", "test"])
+    named = []
+    for (variant, task), part in fell.groupby(["variant", "task"], sort=False):
+        which = f"{len(part)} runs" if len(part) > 1 else f"seed {part.seed.iloc[0]}"
+        values = dict.fromkeys(f"{value:.1f}" for value in (part.test.min(), part.test.max()))
+        named.append(f"{variant} on {task}, {which}: {' to '.join(values)} %")
+    return named
 
 
 def told_of_fallen(rows: pd.DataFrame) -> str:

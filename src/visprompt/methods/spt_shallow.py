@@ -22,7 +22,7 @@ class Settings:
     start: str = "random"
     source: str = "same"  # tokens entering block 0, which "first" is too; "last" is Table S2's
     frozen: bool = False  # True trains the head alone (Table 4a)
-    # drawn from so many training images; None: from all, for pooling from one batch of 32
+    # number of training images to draw from; None: all (for pooling, one batch of 32)
     images: Rounds | None = None
     iterations: Rounds = 50  # of k-means; it ends sooner when nothing moves
 
