@@ -2,6 +2,7 @@
 
 import functools
 import html
+from collections.abc import Sequence
 from pathlib import Path
 
 from visprompt import manifests, paths
@@ -110,10 +111,10 @@ def row(one: Method, results: dict) -> list[str]:
     ]
 
 
-def far_from_imagenet(every: list[Method], base: Method) -> str:
+def far_from_imagenet(every: Sequence[Method], base: Method) -> str:
     """The three best methods of at most 1 % on the task where frozen features help least."""
     on = {one.name: one.runs.mean(axis=1) for one in every}
-    task = on[PROBE].idxmin()
+    task = str(on[PROBE].idxmin())
     small = sorted((one for one in every if one.share <= 1), key=lambda one: -on[one.name][task])
     best = [f"{one.name} ({on[one.name][task]:.1f} %)" for one in small[:3]]
     return (
