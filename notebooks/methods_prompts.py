@@ -15,7 +15,8 @@
 #
 # Trained tokens that the blocks attend to, inserted once or in every block; some are gated, pruned or combined.
 #
-# [How to read the pictures and the costs](methods.ipynb) is on the first page about methods.
+# [How to read the pictures and the costs](methods.ipynb) is on the first page about methods. {ref}`The loop over the
+# blocks <block-loop>` calls the code of every method; [](../your-images.md) trains them on a folder of yours.
 
 # %% tags=["parameters"]
 profile = "quick"

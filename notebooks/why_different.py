@@ -17,6 +17,16 @@
 # points are they worth? We took one protocol on photographs, changed one thing at a time, and ran both versions with the
 # same seed.
 #
+# **Ask these first.**
+#
+# - How are pixels normalised?
+# - Was the learning rate searched, and is it scaled by the batch size?
+# - Which checkpoint is behind the network's name?
+# - How many seeds, which training images, and which epoch does the paper report?
+# - Was the printed number copied from another paper?
+#
+# The table says what each is worth, if we measured it, and what papers and released code do.
+#
 # The baseline is that of [](real_images.ipynb): a published ViT-Tiny with its checkpoint's normalisation (0.5), images
 # resized to 112 × 112 pixels, 800 training images (400 for the textures), ten epochs of Adam with batches of 32,
 # standardised features before the head, the last epoch, and the best of three learning rates on validation.

@@ -847,10 +847,16 @@ def test_parameters_stand_in_a_box_at_the_end_with_the_commands():
         cells.append(nbformat.v4.new_code_cell(source, metadata={"tags": [tag]}))
     notebook = nbformat.v4.new_notebook(cells=cells, metadata={"papermill": {"duration": 41.7}})
     found = {"artifacts": {"ap.table-1": {"notebook": "ap"}, "ap.figure-1": {"notebook": "ap"}}}
-    rerun_box.with_box(notebook, "ap", found, [3600.0, 7200.0])
+    rerun_box.with_box(notebook, "ap", found, [(3600.0, "a CPU"), (7200.0, "a CPU")])
     title, box = notebook.cells
     assert box.cell_type == "markdown" and title.source == "# A page"
-    for words in ("NAME=ap", "42 seconds", "2 records", "3.0 hours", 'ARTIFACTS="ap.table-1"'):
+    for words in (
+        "NAME=ap",
+        "42 seconds",
+        "2 records",
+        "3.0 hours to make, on a CPU",
+        'ARTIFACTS="ap.table-1"',
+    ):
         assert words in html.unescape(box.source)
     assert box.source.index("profile =") < box.source.index("made with <code>seeds = [0]")
     bare = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# A page")])

@@ -30,6 +30,14 @@ def test_what_is_shown_is_the_method_without_imports_and_settings(slug):
     assert all(line in whole for line in shown.splitlines())
 
 
+def test_the_forward_pass_of_prompts_is_shown_where_it_is_inherited():
+    """VPT-Deep adds its keys and values in the class that it inherits from; LoRA has no prompts."""
+    shown = method_code.shared_source("vpt-deep")
+    assert "def extra(" in shown and "class Shallow" not in shown
+    assert "class Shallow" in method_code.shared_source("vpt-shallow")
+    assert method_code.shared_source("lora") == ""
+
+
 def test_a_box_has_the_code_letter_by_letter():
     code = 'X = "a < b"  # why\n\n\ndef f(x: int) -> str:\n    return f"{x} & {X!r}"\n'
     box = method_code.fold("title", code)

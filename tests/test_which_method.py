@@ -87,10 +87,21 @@ def test_the_table_has_every_method_with_what_a_budget_asks(every):
 
 
 def test_advice_names_no_method_that_lies_below_the_base(every):
-    first, second, _ = BeautifulSoup(which_method.advice({}, None), "html.parser")("li")
+    first, _, second, _ = BeautifulSoup(which_method.advice({}, None), "html.parser")("li")
     for one in every:
         assert one.way == "above" or f"{one.name} (" not in first.strong.get_text()
         assert one.way != "below" or f"{one.name} (" not in second.strong.get_text()
+
+
+def test_far_from_imagenet_the_best_small_methods_are_named(every):
+    """Nothing of at most 1 % is better on the task where the linear probe is lowest."""
+    told = BeautifulSoup(which_method.advice({}, None), "html.parser")("li")[1].get_text()
+    means = real.photographs().groupby(["task", "variant"]).test.mean().unstack()
+    task = means["Linear probe"].idxmin()
+    small = means.loc[task, [one.name for one in every if one.share <= 1]].sort_values()
+    named = [f"{name} ({value:.1f} %)" for name, value in small.items()]
+    assert all(words in told for words in named[-3:]) and overview.TITLES[task] in told
+    assert not any(words in told for words in named[:-3])
 
 
 def test_a_reader_s_result_is_compared_with_the_photographs_too():

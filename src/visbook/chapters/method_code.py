@@ -63,14 +63,25 @@ def example(slug: str, record: Record) -> str:
     )
 
 
+def shared_source(slug: str) -> str:
+    """The code that a method inherits from the classes of prompts; "" where it has none of it."""
+    ancestors = inspect.getmro(method_class(slug))
+    shared = [kind for kind in (prompts.Shallow, prompts.Deep) if kind in ancestors]
+    return "\n\n".join(inspect.getsource(kind) for kind in shared)
+
+
 def show_method(slug: str, record: Record) -> None:
-    """Display a method's code, folded, and lines that run it with what they print."""
+    """Display a method's code, folded, that which it inherits, and lines that run it with what
+    they print."""
     module = inspect.getmodule(method_class(slug))
-    code = method_source(module)
+    code, shared = method_source(module), shared_source(slug)
     place = inspect.getfile(module).removeprefix(f"{PACKAGE.parent}/")
     lines = len(code.splitlines())
     title = f"The code of the method: {lines} lines of <code>{html.escape(place)}</code>"
-    display(HTML(fold(title, code, example(slug, record))))
+    if shared:
+        title += f", and {len(shared.splitlines())} that it inherits"
+        shared = f"# Inherited, from visprompt/methods/prompts.py\n{shared}"
+    display(HTML(fold(title, code, *filter(None, [shared]), example(slug, record))))
 
 
 def show_loop() -> None:

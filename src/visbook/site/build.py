@@ -131,12 +131,14 @@ def make(part: str, results: dict, root: Path) -> str:
     return friendly(made) if name in FOR_READERS else made
 
 
-def add_notebook(name: str, found: dict, root: Path, pages: Path, took: list[float]) -> None:
+def add_notebook(
+    name: str, found: dict, root: Path, pages: Path, took: list[tuple[float, str]]
+) -> None:
     """Put one executed notebook on the site: as a page, and as downloads of its source and
     of a notebook to run.
 
     Args:
-        took: the seconds of each record that it shows.
+        took: the seconds of each record that it shows, and the machine.
     """
     profile = found["profile"]
     executed = root / "build" / "executed" / profile / f"{name}.ipynb"

@@ -115,12 +115,23 @@ def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> di
     }
 
 
-def seconds(notebook: str, bundles: dict[str, dict]) -> list[float]:
-    """What each record that a notebook shows took when it was made."""
+def seconds(notebook: str, bundles: dict[str, dict]) -> list[tuple[float, str]]:
+    """What each record that a notebook shows took when it was made, and on which machine."""
     every = [record for found in bundles.values() for record in found["records"]]
-    known = {record["id"]: record["seconds"] for record in every if "seconds" in record}
+    known = {
+        record["id"]: (record["seconds"], machine(record["hardware"]))
+        for record in every
+        if "seconds" in record
+    }
     mine = [found for found in bundles.values() if found["notebook"] == notebook]
     return [known[id] for id in {record["id"] for found in mine for record in found["records"]}]
+
+
+def machine(hardware: dict) -> str:
+    """A machine in words: its card, or its processor and how many threads computed."""
+    threads = hardware.get("threads")
+    often = f", {threads} thread{'s' if threads > 1 else ''}" if threads else ""
+    return hardware.get("gpu") or f"{hardware.get('cpu') or 'a processor without a name'}{often}"
 
 
 def told_of(record: records.Record) -> dict:

@@ -3,6 +3,7 @@ shown and for the papers' scale."""
 
 import csv
 import html
+from collections import Counter
 from collections.abc import Sequence
 
 import nbformat
@@ -21,7 +22,7 @@ def with_box(
     notebook: nbformat.NotebookNode,
     name: str,
     found: dict,
-    took: list[float],
+    took: Sequence[tuple[float, str]],
     left: Sequence[tuple[str, str]] = (),
 ) -> None:
     """Move the cells of parameters into a box at the end of the page.
@@ -29,7 +30,7 @@ def with_box(
     Args:
         found: the site's results.
         left: what was not run: (artifact, box as HTML).
-        took: the seconds of each record that the page shows.
+        took: the seconds of each record that the page shows, and the machine.
     """
     tagged = {
         tag: cell for cell in notebook.cells for tag in TAGS if tag in cell.metadata.get("tags", [])
@@ -45,12 +46,17 @@ def with_box(
     notebook.cells.append(nbformat.v4.new_markdown_cell(f"{box}</details></div>"))
 
 
-def shown(name: str, made: dict, took: list[float]) -> str:
+def shown(name: str, made: dict, took: Sequence[tuple[float, str]]) -> str:
     """The command for what the page shows, how long it took here, and what its runs took."""
+    machines = Counter(machine for _, machine in took)
+    most = "".join(machine for machine, _ in machines.most_common(1))
+    where = f"on {html.escape(most)}" if len(machines) < 2 else f"mostly on {html.escape(most)}"
     here = f"; it took {made['duration']:.0f} seconds for this site" if "duration" in made else ""
     runs = (
-        f" Its {len(took):,} records took {length(sum(took))} to make; "
-        f"<code>visprompt verify 3</code> repeats three of the kept ones and compares."
+        f" Its {len(took):,} records took {length(sum(seconds for seconds, _ in took))} to make, "
+        f"{where}. <code>visprompt verify 3</code> repeats three of the kept ones and compares; "
+        f'<a href="../what-a-record-holds.html#run-again">to repeat a run of your choice</a>, '
+        f"remove its record first."
         if took
         else ""
     )

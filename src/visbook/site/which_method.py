@@ -2,6 +2,7 @@
 
 import functools
 import html
+from collections.abc import Sequence
 from pathlib import Path
 
 from visprompt import manifests, paths
@@ -10,11 +11,13 @@ from ..chapters import method_explorer, methods
 from ..chapters import small_and_real as two_legs
 from ..chapters.real import photographs
 from ..pages.judging import badge
+from ..studies.comparable import listed
 from . import overview
 from .overview import ADDS, BASE, KINDS, PRINTED, TITLES, Method, named
 from .scatter import AXES, LOOKS, picture
 from .tables import table
 
+PROBE = "Linear probe"
 NOTHING = "<p>No runs on photographs are kept, so there is nothing to compare.</p>"
 
 
@@ -108,6 +111,21 @@ def row(one: Method, results: dict) -> list[str]:
     ]
 
 
+def far_from_imagenet(every: Sequence[Method], base: Method) -> str:
+    """The three best methods of at most 1 % on the task where frozen features help least."""
+    on = {one.name: one.runs.mean(axis=1) for one in every}
+    task = str(on[PROBE].idxmin())
+    small = sorted((one for one in every if one.share <= 1), key=lambda one: -on[one.name][task])
+    best = [f"{one.name} ({on[one.name][task]:.1f} %)" for one in small[:3]]
+    return (
+        f"<strong>If your images are far from ImageNet and at most 1 % may be trained, begin with "
+        f"{html.escape(listed(best, 20))}.</strong> They are the best of that size on "
+        f"{html.escape(TITLES.get(task, task))}, where the {PROBE.lower()} is weakest "
+        f"({on[PROBE][task]:.1f} %); {BASE} has {on[base.name][task]:.1f} %. Limit: one data set; "
+        f"the choice above the picture has the others."
+    )
+
+
 @functools.cache
 def against(best: str) -> dict[str, str]:
     """Method -> on which side of `best` it lies on photographs, by the rule for trends."""
@@ -120,7 +138,7 @@ def against(best: str) -> dict[str, str]:
 
 
 def advice(results: dict, root: Path) -> str:
-    """Three sentences, each with its limit."""
+    """Four sentences, each with its limit."""
     every = overview.overview()
     if not every:
         return ""
@@ -138,6 +156,7 @@ def advice(results: dict, root: Path) -> str:
         f"{html.escape(best.name)} has the highest mean, we cannot tell the others from it, and "
         f"each trains at most 1 % of the network. Limit: a ViT-Tiny. On a ViT-B the papers print "
         f"{printed_below(small, base)} below {BASE} on VTAB-1k.",
+        far_from_imagenet(every, base),
         f"<strong>If the network must stay as it is, begin with {html.escape(smallest.name)} "
         f"({smallest.accuracy:.1f} %, {smallest.share:.2g} % trained) or {BASE}.</strong> "
         f"{html.escape(smallest.name)} is {way}. Of all methods that leave the network alone, "
