@@ -236,8 +236,8 @@ def finding() -> str:
     if changes and every["above"]:
         said.append(
             f"</p><p><strong>What follows:</strong> in this setting all {len(every['above'])} "
-            f"methods above {BASE} change the network or add to its layers. No method that leaves the "
-            f"network unchanged is above it."
+            f"methods above {BASE} change the network or add to its layers. No method that leaves "
+            f"the network unchanged is above it."
         )
     said.append(
         f"<strong>What does not follow:</strong> anything about the papers' own networks. The "
