@@ -34,8 +34,8 @@
 # - **Training.** The prompt is one vector per token and starts at zero. It is trained by SGD on the hinge loss
 #   $\max(0, 1/P - y f)$. Every step sees a fresh batch, so the number of samples is batch size times steps.
 # - **Zero generalisation error** is measured on a held-out sample per trial, 64 of each pattern pair, checked at step
-#   numbers 3 % apart. A trial ends at the first check with $y f > 0$ on every sample. Section 5 and the proofs ask for more,
-#   $y f \ge 1/P$ everywhere (A57, A92); we judge that separately.
+#   numbers 3 % apart. A trial ends at the first check with $y f > 0$ on every sample. Section 5 and the proofs ask for
+#   more, $y f \ge 1/P$ everywhere (A57, A92); we judge that separately.
 # - **Bounds.** "As long as $N \ge$" says how many samples are enough, so slower growth agrees as well. We do not judge
 #   constants that a $\Theta$ hides.
 # - **Step size.** $\eta = 4$ for all $P$. One neuron's gradient is at most $1/(4P)$ per token, so a step moves a token by

@@ -51,6 +51,7 @@ def test_names_for_readers_stand_outside_of_code_and_addresses():
         == "−3.05 [−4.39, −.71], 2026-11-27, 1e-12"
     )
     assert friendly("<code>x -1</code> $10^{-3}$ A-1") == "<code>x -1</code> $10^{-3}$ A-1"
+    assert friendly(r"beta = 1, $\beta = 1.5$") == r"β = 1, $\beta = 1.5$"
 
 
 def test_what_the_glossary_says_is_not_said_below_every_claim():

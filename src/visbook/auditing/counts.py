@@ -243,12 +243,20 @@ def plus_cell(entry: dict) -> str:
     return printed_cells(plus["source"]).loc[plus["row"], plus["column"]]
 
 
+def setting(name: str, value) -> str:
+    """A method's setting in words: "50 prompt tokens", "blocks 0, 1, 2", "rank 10"."""
+    if isinstance(value, list):
+        return f"{name}s {', '.join(map(str, value))}"
+    words = name.replace("_", " ")
+    return f"{value} {words}" if words.endswith("tokens") else f"{words} {value}"
+
+
 def reading(entry: dict) -> str:
     """What was counted, in words, and the note."""
     note = str(entry.get("note", "")).strip()
     if "slug" not in entry:
         return note or "Not a method of this package."
-    settings = "".join(f", {name.replace('_', ' ')} {v}" for name, v in entry["settings"].items())
+    settings = "".join(f", {setting(name, value)}" for name, value in entry["settings"].items())
     head = TASKS[entry["tasks"]] if entry["head"] else "no head"
     head = f"SETR-PUP with {entry['decoder']} classes" if "decoder" in entry else head
     fitted = "; fitted, because not stated" if entry.get("fitted") else ""

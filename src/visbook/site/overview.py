@@ -216,8 +216,8 @@ def spread_of(above: Sequence[Method], base: Method) -> str:
 
 
 def finding() -> str:
-    """What was found across the papers, as HTML: what is above the base, the papers' own methods,
-    and what does and does not follow."""
+    """What was found across the papers, as the HTML inside of a paragraph, which breaks it in
+    three: what is above the base, the papers' own methods, and what does and does not follow."""
     found, proposed = overview(), {name for slug in papers() for name in proposes(slug)}
     base = next(one for one in found if one.name == BASE)
     every, own = by_way(found), by_way([one for one in found if one.name in proposed])
@@ -229,15 +229,15 @@ def finding() -> str:
     said.append(spread_of(every["above"], base))
     ways = {way: f"{named(part, way != 'above')} {be(part)}" for way, part in own.items()}
     said.append(
-        f"Of the methods that the papers propose, {ways['above']} above it; {ways['open']} too "
-        f"close to it to tell; {ways['below']} below it."
+        f"</p><p>Of the methods that the papers propose, {ways['above']} above it; "
+        f"{ways['open']} too close to it to tell; {ways['below']} below it."
     )
     said.append(f"Training collapsed for {fallen()}.")
     if changes and every["above"]:
         said.append(
-            f"<strong>What follows:</strong> in this setting all {len(every['above'])} methods "
-            f"above {BASE} change the network or add to its layers. No method that leaves the "
-            f"network unchanged is above it."
+            f"</p><p><strong>What follows:</strong> in this setting all {len(every['above'])} "
+            f"methods above {BASE} change the network or add to its layers. No method that leaves "
+            f"the network unchanged is above it."
         )
     said.append(
         f"<strong>What does not follow:</strong> anything about the papers' own networks. The "
