@@ -111,7 +111,8 @@ frame = frame[frame.group != "fine"]
 by_group = lambda rows: ivpt.with_parameters(statistics.group_table(rows), rows)
 chapter.show("ivpt.table-1", by_group, frame, f"{ivpt.BY_GROUP} Trained parameters in thousands.")
 caption = "The same by task: test accuracy in %, mean over seeds."
-chapter.show("ivpt.table-1", statistics.task_table, frame, caption)
+by_task = lambda rows: statistics.task_table(rows).reset_index(names="method")
+chapter.show("ivpt.table-1", by_task, frame, caption)
 rivals = {
     "full": "Full fine-tuning",
     "vpt": "VPT-Deep",

@@ -294,10 +294,11 @@ frame = chapter.rows(
     variants=["Full fine-tuning", "SPT-Shallow", "SPT-Deep"],
     tasks="benchmark",
 )
+by_task = lambda rows: statistics.task_table(rows).reset_index(names="method")
 for part, name in PARTS.items():
     rows = frame[frame.backbone == chapter.scope.backbones.get(part)]
     caption = f"{name[:1].upper()}{name[1:]} pre-training: test accuracy in %, mean over seeds."
-    chapter.show("spt.table-s3", statistics.task_table, rows, caption)
+    chapter.show("spt.table-s3", by_task, rows, caption)
 over_full = (
     "spt.table-s3.supervised-over-full",
     frame,

@@ -182,6 +182,9 @@ def present(
     caption = (
         "Each row is a comparison that a paper makes. The numbers are the gaps we measured, in "
         "points of test accuracy, on photographs and on embedded tasks."
+        if isinstance(thing, pd.DataFrame)
+        else "Gaps on photographs and on embedded tasks, with their 95 % intervals. Right of 0, "
+        "a gap has the sign that the paper gives it."
     )
     how = (
         f"Photographs: {real.REAL} on {listed(tasks(found), 20)}. Embedded tasks: small networks "
