@@ -170,7 +170,7 @@ def test_a_name_in_a_table_leads_to_its_pictures(site, tab):
     if site == REAL:
         tab.goto((site / "notebooks" / "small_world.html").as_uri())
         tab.locator("a.vp-name").first.click()
-        tab.wait_for_url("**/data.html#*")
+        tab.wait_for_url(re.compile(r"/(data|backbones)\.html#"))
 
 
 def test_a_claim_can_be_cited(whole, tab):
