@@ -13,7 +13,7 @@ from visprompt.words import WEIGHTS
 from ..pages.friendly import friendly
 from ..pages.judging import found_text
 from . import claims, front, number_pages, stories
-from .tables import badge, printed_name, table
+from .tables import badge, table
 
 LABEL = re.compile(r"(?m)^\(([a-z]+\.[a-z0-9-]+)\)=$")
 TITLE = re.compile(r"(?m)^# .*$")
@@ -180,12 +180,9 @@ def first_table(asked: list[papers.Claim], results: dict) -> str:
     rows = []
     for claim in asked:
         found = results["claims"][claim.id]
-        said = claims.statement(claim) + apart(
-            claim, [one for one in asked if claims.statement(one) == claims.statement(claim)]
-        )
         where = (
             f'<a href="../claims.html#{html.escape(claim.id)}"><span '
-            f'class="vp-clamp">{said}</span></a>'
+            f'class="vp-clamp">{claims.statement(claim)}</span></a>'
         )
         rows.append(
             [where, claims.printed(claim), found_text(claim, found), badge(found["verdict"])]
@@ -194,18 +191,4 @@ def first_table(asked: list[papers.Claim], results: dict) -> str:
         ["What the paper says", "Printed, or tested", "Ours", "Verdict"],
         rows,
         kind="vp-core-claims vp-cards",
-    )
-
-
-def apart(claim: papers.Claim, alike: list[papers.Claim]) -> str:
-    """What tells a claim from others in the same words: the end of its id, with its artifact where
-    several ids end so."""
-    if len(alike) == 1:
-        return ""
-    ends = {one.id.rpartition(".")[2] for one in alike}
-    own = claim.id.rpartition(".")[2].replace("-", " ")
-    return (
-        f" ({own})"
-        if len(ends) == len(alike)
-        else f" ({printed_name(papers.artifacts().loc[claim.artifact])}, {own})"
     )
