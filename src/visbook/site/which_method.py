@@ -112,17 +112,21 @@ def row(one: Method, results: dict) -> list[str]:
 
 
 def far_from_imagenet(every: Sequence[Method], base: Method) -> str:
-    """The three best methods of at most 1 % on the task where frozen features help least."""
+    """The three best methods of at most 1 % on the task where frozen features help least; "" where
+    no linear probe was run."""
     on = {one.name: one.runs.mean(axis=1) for one in every}
+    if PROBE not in on:
+        return ""
     task = str(on[PROBE].idxmin())
     small = sorted((one for one in every if one.share <= 1), key=lambda one: -on[one.name][task])
     best = [f"{one.name} ({on[one.name][task]:.1f} %)" for one in small[:3]]
     return (
-        f"<strong>If your images are far from ImageNet and at most 1 % may be trained, begin with "
-        f"{html.escape(listed(best, 20))}.</strong> They are the best of that size on "
-        f"{html.escape(TITLES.get(task, task))}, where the {PROBE.lower()} is weakest "
-        f"({on[PROBE][task]:.1f} %); {BASE} has {on[base.name][task]:.1f} %. Limit: one data set; "
-        f"the choice above the picture has the others."
+        f"<strong>If your images are far from ImageNet, look at "
+        f"{html.escape(TITLES.get(task, task))}:</strong> there the {PROBE.lower()} is weakest "
+        f"({on[PROBE][task]:.1f} %). Of the methods that train at most 1 %, "
+        f"{html.escape(listed(best, 20))} have the highest test accuracy on it; {BASE} has "
+        f"{on[base.name][task]:.1f} %. Limit: one data set, on which no difference among the three "
+        f"was tested; the choice above the picture has the others."
     )
 
 
@@ -166,7 +170,7 @@ def advice(results: dict, root: Path) -> str:
         f"for {overview.fallen()}; the learning rate had been chosen on another seed. Limit: "
         f"{base.runs.size} runs per method say little about how often.",
     ]
-    return f"<ol>{''.join(f'<li>{sentence}</li>' for sentence in said)}</ol>"
+    return f"<ol>{''.join(f'<li>{sentence}</li>' for sentence in filter(None, said))}</ol>"
 
 
 def printed_below(found: list[Method], base: Method) -> str:
