@@ -157,7 +157,7 @@ if both:
         evidence="trend",
         records=[found],
         how=f"Frozen {pair[0]} and {pair[1]} on {count} test images of {task}; one pair of backbones, no seeds.",
-        caption="(A) Similarity of the two networks' features, block by block. (B) Attention distance; grey dots are heads.",
+        caption="(A) Similarity of the two networks' features, block by block. (B) Attention distance; grey dots are heads, the line is their mean.",
         alt="A heat map of CKA between ViT blocks and ResNet blocks, and a curve of mean attention distance over the ViT's blocks.",
     )
 

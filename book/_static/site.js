@@ -142,6 +142,20 @@ const csvOf = (box, rows) => buttonOf("CSV of these", () => {
   save([["id", ...heads], ...lines], "claims.csv");
 });
 
+// Below every plot: a button that shows it larger, on narrow screens alone.
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".vp-figure:has(> img, > .vp-slices)").forEach((figure) => {
+    const button = buttonOf("Larger picture", () => {
+      const large = figure.classList.toggle("vp-zoomed");
+      button.setAttribute("aria-pressed", large);
+      figure.tabIndex = large ? 0 : -1;  // scrolls by keyboard too
+    });
+    button.classList.add("vp-zoom");
+    button.setAttribute("aria-pressed", false);
+    figure.querySelector(":scope > figcaption").before(button);
+  });
+});
+
 // Below every other table of a page: as a file, and onto the clipboard as a spreadsheet takes it.
 document.addEventListener("DOMContentLoaded", () => {
   const page = location.pathname.split("/").pop().replace(/\.html$/, "") || "table";

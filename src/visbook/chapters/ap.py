@@ -300,6 +300,7 @@ def share_figure(rows: pd.DataFrame) -> Figure:
     ax.set(
         xlabel=f"mean test accuracy, % (hollow: {few:.0f} % of the images, filled: {every:.0f} %)"
     )
+    ax.grid(axis="y", visible=False)
     ax.set_title(f"{gains.idxmax()} gains most from more images")
     ax.set_yticks(range(len(means)), means.index[::-1])
     ax.margins(x=0.12, y=0.25)

@@ -84,7 +84,7 @@ def best_block(rows: pd.DataFrame, methods: Sequence[str]) -> str:
     val = found.val.mean().dropna()
     mean = val if len(val) else found.test.mean()
     if len(methods) == 1:
-        return f": best at block {mean.idxmax():.0f}" if len(mean) else ""
+        return f": block {mean.idxmax():.0f} chosen" if len(mean) else ""
     one, two = (by_block(rows, method).groupby("block").test.mean() for method in methods)
     lead = (one - two).dropna()
     return f": {plots.NAMES[methods[0]]} higher at {(lead > 0).sum()} of {len(lead)} blocks"

@@ -152,11 +152,10 @@ def dissection_figure(vit: str, resnet: str, cka: np.ndarray, distance: np.ndarr
     blocks = np.arange(len(distance))
     mean = distance.mean(1)
     right.plot(blocks, distance, ".", color="#999999")
-    right.plot(blocks, mean, "o-", color=plots.PALETTE["ap"], label="mean of the heads")
+    right.plot(blocks, mean, "o-", color=plots.PALETTE["ap"])
     right.set(xlabel=f"block of {named(vit)}", ylabel="attention distance, patches")
     ends = f"in the first block, {mean[-1]:.1f} in the last"
     right.set_title(f"(B) Attention reaches {mean[0]:.1f} patches\n{ends}")
-    right.legend()
     return fig
 
 

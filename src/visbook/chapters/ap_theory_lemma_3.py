@@ -41,7 +41,7 @@ def gamma_figure(toy: ToyRuns) -> Figure:
         values = toy.scanned(name, layer, lambda c: 1 + c["gamma"], at(n))
         step = toy.runs[name, layer].settings["cells"][0]["step"]
         mid = {g: step * m for g, m in medians(values).items() if np.isfinite(m)}
-        label = f"layer {layer}, {said}: {fitted(values).split(' ')[0]}"
+        label = f"layer {layer}, {said}: {fitted(values).split(' ')[0].replace('-', '−')}"
         left.plot(
             mid.keys(),
             mid.values(),
@@ -53,7 +53,7 @@ def gamma_figure(toy: ToyRuns) -> Figure:
     most = GAMMA_COUNTS[1][-1]
     xs = np.array([1 + g for g in GAMMAS])
     start = STANDARD.step * median(toy.scanned("gamma", 1, lambda c: c["gamma"], at(most))[-0.1])
-    left.plot(xs, start * xs[-1] / xs, "--", color="0.3", lw=1.2, label="paper, layer 1: -1")
+    left.plot(xs, start * xs[-1] / xs, "--", color="0.3", lw=1.2, label="paper, layer 1: −1")
     log_axes(left, [0.1, 0.3, 0.5, 0.9])
     left.set(
         xlabel=r"$1 + \gamma$", ylabel=r"$\eta\,T$", title=r"Layer 2 does not depend on $\gamma$"
@@ -63,7 +63,7 @@ def gamma_figure(toy: ToyRuns) -> Figure:
     for g, line, shade in zip((-0.9, -0.5, -0.1), (":", "--", "-"), (0.3, 0.6, 1.0)):
         times = {n: constant(v[0], n, g) for n, v in toy.limit_values(1, gamma=g).items()}
         right.plot(
-            times.keys(), times.values(), line, color="k", label=rf"symmetric limit, $\gamma$ = {g}"
+            times.keys(), times.values(), line, color="k", label=rf"symmetric limit, $\gamma={g}$"
         )
         mid = {
             n: median(toy.scanned("gamma", 1, lambda c: c["gamma"], at(n))[g])
@@ -75,7 +75,7 @@ def gamma_figure(toy: ToyRuns) -> Figure:
             "o",
             color=COLOURS[1],
             alpha=shade,
-            label=rf"SGD, $\gamma$ = {g}",
+            label=rf"SGD, $\gamma={g}$",
         )
     right.axhline(32, color="0.6", lw=1)
     right.set_xscale("log")

@@ -19,8 +19,12 @@ def gaps_figure(rows: dict[str, float]) -> Figure:
     holds = [
         "hold" in name and "epsilon" not in name and "zero-padded" not in name for name in names
     ]
+    written = {"epsilon 1e-5": "ε = 10⁻⁵", "sigma": "σ", "3x3": "3 × 3"}
+    shown = names
+    for plain, sign in written.items():
+        shown = [name.replace(plain, sign) for name in shown]
     axis.barh(
-        names,
+        shown,
         [rows[name] for name in names],
         left=1e-17,
         color=["#009e73" if h else "#d55e00" for h in holds],

@@ -161,7 +161,7 @@ class CostPage(Page):
     def draw_measured(self, ax: Axes) -> list[Record]:
         """Step times of the fast form over the plain one, a line a machine and model; returns their
         records."""
-        used = []
+        used, last = [], []
         pairs = [
             r
             for r in self.timed
@@ -183,13 +183,15 @@ class CostPage(Page):
             look = {"fmt": "o-", "ms": 4, "lw": 1.2, "capsize": 2, "color": LINES[number % 4]}
             ax.errorbar(x, y, [low, high], label=f"{size}, {kind}", **look)
             used += records
+            last.append(y[-1])
+        told = f"{x[-1]} prompts: {min(last):.2f} to {max(last):.2f} of the time" if last else ""
+        ax.set_title(told or "not measured yet", fontsize=11)
         ax.axhline(1, color=GREY, ls="--", lw=1.2)
         ax.set(
             xlabel="prompts per block",
             ylabel="step time, fast form / plain form",
             ylim=(0, 1.1),
             xlim=(0, None),
-            title="measured" if used else "not measured yet",
         )
         ax.legend(loc="lower left")
         return used
@@ -283,7 +285,8 @@ def draw_counted(ax: Axes, counted: dict[str, list[Record]]) -> None:
         xlabel="prompts per block",
         ylabel="billion multiply-adds per image",
         ylim=(0, None),
-        title="counted",
+        title=f"{COUNTS[-1]} prompts: "
+        + " or ".join(f"{forms[-1].values['macs'] / 1e9:.1f}" for forms in counted.values()),
     )
     ax.legend(loc="lower right")
 
@@ -307,6 +310,7 @@ def draw_memory(memory: dict[str, Record], order: list[str]) -> Figure:
     for y, total in enumerate(edge):
         left.text(total, y, f" {total:.2f}", va="center", fontsize=8)
     left.legend(loc="upper right", fontsize=8)
+    fig.suptitle(f"{spelled(order[0])} needs least memory, {spelled(order[-1])} most", fontsize=12)
     trained = [memory[slug].values["parameters"] / 1e6 for slug in order]
     for y, value in enumerate(trained):
         right.plot([value] * bool(value), [y] * bool(value), "o", color=ORANGE, ms=6)
@@ -337,6 +341,7 @@ def draw_times(seconds: dict[str, float], order: list[str]) -> Figure:
     for y, slug in enumerate(order):
         ax.text(seconds[slug] / size, y, f" {readable(seconds[slug])}", va="center", fontsize=8)
     ax.set(xlabel=f"{unit} for one task", xlim=(0, 1.12 * max(seconds.values()) / size))
+    ax.set_title(f"{spelled(order[0])} is fastest, {spelled(order[-1])} slowest")
     ax.grid(axis="y", visible=False)
     return fig
 

@@ -12,6 +12,7 @@ from visprompt.methods.parameters import count_parameters
 from visprompt.models.backbones import load_backbone
 
 from ..auditing.counts import group_counts
+from ..pages import plots
 from ..studies import bench, effects, statistics
 from .chapter import PARTS, Chapter
 
@@ -180,12 +181,16 @@ def differences_figure(shown: dict[str, pd.DataFrame]):
                 name,
             )
         ax.set(title=PARTS[part], xlabel="points")
-    handles = {
-        label: handle
-        for ax in axes[0]
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
-    }
-    fig.legend(handles.values(), handles, loc="outside upper center", ncols=2)
+    gaps = [
+        values.mean()
+        for rows in shown.values()
+        for some in (fine, vtab)
+        for other in AGAINST
+        if len(values := over(some(rows), "DA-VPT+", other))
+    ]
+    ahead = sum(gap > 0 for gap in gaps)
+    fig.suptitle(f"DA-VPT+ is ahead on average in {ahead} of {len(gaps)} comparisons", fontsize=12)
+    plots.legend_below(fig, axes[0])
     return fig
 
 

@@ -152,10 +152,14 @@ def layers_told(rows: pd.DataFrame, depth: int) -> str:
 def layers_figure(rows: pd.DataFrame, depth: int):
     """Accuracy against the guided block, alone and to the last."""
     fig, ax = plt.subplots(figsize=(7, 3))
+    best = []
     for label, mine in by_guided(rows, depth).items():
         plots.seeds_line(ax, mine, "block", label, color=GUIDED[label][1])
+        means = mine.assign(test=mine.test.astype(float)).groupby("block").test.mean()
+        best.append(f"{means.idxmax()} ({label})")
     ax.set(xlabel="guided block, counted from 0", ylabel=POINTS)
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    ax.set_title(f"Most accurate with guided block {', '.join(best)}", fontsize=11)
+    plots.legend_below(fig, [ax])
     return fig
 
 
@@ -168,8 +172,11 @@ def times_figure(used: list[records.Record]):
             ax.plot(one, color=BLUE, alpha=0.35, lw=1)
         ax.plot(np.mean(values, axis=0), "o-", color=BLUE, ms=4)
         ax.set(xlabel="call (0: before the first epoch)", ylim=(0, None))
-    left.set_ylabel("milliseconds")
-    right.set_ylabel("classes moved")
+    late = np.mean([late_over_first(r) for r in used])
+    left.set(ylabel="milliseconds", title=f"Late calls take {late:.1f} times the first")
+    moved = np.mean([r.values["moved"] for r in used], axis=0)
+    title = f"{moved[0]:.0f} classes move at first, {moved[-1]:.0f} at last"
+    right.set(ylabel="classes moved", title=title)
     return fig
 
 
@@ -202,7 +209,12 @@ def biases_figure(rows: pd.DataFrame):
     """The gains of `over_key`, with their seeds."""
     fig, ax = plt.subplots(figsize=(7, 3))
     dots(ax, over_key(rows), BLUE)
-    ax.set(xlabel="points above the bias of keys alone")
+    means = {name: gain.mean() for name, gain in over_key(rows).items()}
+    best = max(means, key=means.__getitem__)
+    ax.set(
+        xlabel="points above the bias of keys alone",
+        title=f"Training the biases of {best} gains most: {means[best]:.1f} points",
+    )
     return fig
 
 

@@ -94,6 +94,7 @@ def gain_figure(frame: pd.DataFrame, base: str, variants: Sequence[str]):
     if not shown:
         return None
     fig, ax = plt.subplots(figsize=(7, 3.2))
+    sides = {"above": [], "below": []}
     for i, name in enumerate(shown):
         by_task = (cells[name] - cells[base]).dropna().groupby("task").mean()
         for k, (marker, (task, value)) in enumerate(
@@ -110,11 +111,15 @@ def gain_figure(frame: pd.DataFrame, base: str, variants: Sequence[str]):
         found = statistics.gain(frame, name, base)
         mean, low, high = found.here
         error = [[mean - low], [high - mean]] if np.isfinite(low) else None
+        sides["above"] += [name] * (low > 0)
+        sides["below"] += [name] * (high < 0)
         ax.errorbar(i + 0.1, mean, error, fmt="o", color=COLOURS[name], ms=8, capsize=4, lw=2)
     ax.axhline(0, color="#555555", lw=1)
     ax.set_xticks(range(len(shown)), shown)
     ax.grid(axis="x", visible=False)
     ax.set(xlim=(-0.6, len(shown) - 0.4), ylabel=f"points above {base}")
+    told = [f"{', '.join(names)} clearly {side}" for side, names in sides.items() if names]
+    ax.set_title(f"Against {base}: {'; '.join(told) or 'every interval includes 0'}")
     ax.legend(title="task", loc="center left", bbox_to_anchor=(1.0, 0.5))
     return fig
 

@@ -98,7 +98,11 @@ def show_noise(chapter: Chapter, artifact: str, frame: pd.DataFrame) -> None:
     for ax, name in zip(axes[0], names, strict=True):
         for variant, rows in frame[frame.task == name].groupby("variant"):
             plots.seeds_band(ax, rows, "level", "loss", variant, color=COLOURS[variant])
-        ax.set(title=name, xlabel="noise (standard deviation)")
+        most = frame[(frame.task == name) & (frame.level == frame.level.max())]
+        lost = most.groupby("variant").loss.mean()
+        told = ", ".join(f"{variant} {loss:.1f}" for variant, loss in lost.items())
+        ax.set_title(f"{name}: lost at most {told}", fontsize=10)
+        ax.set_xlabel("noise (standard deviation)")
     axes[0][0].set_ylabel("accuracy lost, points")
     axes[0][0].legend(loc="upper left")
     alt = "Points of test accuracy lost by standard deviation of the noise. " + " ".join(
@@ -142,8 +146,10 @@ def tokens_figure(frame: pd.DataFrame):
     for ax, name, other, fixed in zip(axes, "Nk", "kN", (0, 10), strict=True):
         line = frame[frame[other] == fixed].groupby([name, "seed"]).test.mean().reset_index()
         plots.seeds_band(ax, line, name, "test", color=COLOURS["iVPT"])
+        kind = "prompt" if name == "N" else "reinforced"
         ax.set(
-            xlabel=f"{name}, {'prompt' if name == 'N' else 'reinforced'} tokens ({other} = {fixed})"
+            xlabel=f"{name}, {kind} tokens ({other} = {fixed})",
+            title=f"Highest at {name} = {line.groupby(name).test.mean().idxmax()}",
         )
     axes[0].set_ylabel("test accuracy, %")
     return fig
@@ -236,6 +242,11 @@ def entropy_figure(maps: pd.DataFrame):
         ax.fill_between(blocks, line.min(), line.max(), color=COLOURS[variant], alpha=0.2, lw=0)
         ax.plot(blocks, line.mean(), "o-", color=COLOURS[variant], label=variant)
     ax.axhline(np.log2(patches), color="#555555", lw=1, ls="--", label="uniform attention")
+    means = entropies(maps).drop(columns=["task", "seed"]).groupby("variant").mean()
+    if set(PAIR) <= {*means.index}:
+        lower = means.loc["iVPT"] < means.loc["VPT-Deep"]
+        title = f"iVPT's attention is more concentrated in {lower.sum()} of {len(lower)} blocks"
+        fig.suptitle(title, fontsize=12)
     ax.set(xlabel="block", ylabel="entropy, bits")
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return fig

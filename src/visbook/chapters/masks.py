@@ -172,7 +172,7 @@ def pictures(shown: Found, task: SegmentationTask, variants: Sequence[str]):
         return None
     colours = ListedColormap(COLOURS[: task.classes])
     fig, axes = plt.subplots(
-        count, 2 + len(columns), figsize=(1.25 * (2 + len(columns)), 1.3 * count), squeeze=False
+        count, 2 + len(columns), figsize=(7, 0.8 + 7 / (2 + len(columns)) * count), squeeze=False
     )
     for i, line in enumerate(axes):
         picture, mask = task.test[i]
@@ -188,7 +188,7 @@ def pictures(shown: Found, task: SegmentationTask, variants: Sequence[str]):
             )
         for ax, title in zip(line, ["picture", "truth", *columns], strict=True):
             ax.set(xticks=[], yticks=[])
-            ax.set_title(title if i == 0 else "", fontsize=8)
+            ax.set_title(title.replace(" ", "\n", 1) if i == 0 else "", fontsize=8)
     handles = [
         plt.Line2D([], [], marker="s", ls="", color=c, label=n)
         for c, n in zip(COLOURS, task.class_names)

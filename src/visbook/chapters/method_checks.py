@@ -167,7 +167,9 @@ def draw_sides(record: Record) -> Figure:
         ax.plot([1e-5, 1], [1e-5, 1], color="black", lw=0.8, zorder=0)
         ax.set(
             xlabel="VPT's attention × factors",
-            title="with LayerNorm" if norm else "without LayerNorm",
+            title=f"With LayerNorm, {largest_gap(record, norm):.2f} apart"
+            if norm
+            else "Equal without LayerNorm",
         )
         ax.set(xlim=(1e-4, 1.3), ylim=(1e-4, 1.3), aspect="equal")
     axes[0].set_ylabel("attention over joined prompts")

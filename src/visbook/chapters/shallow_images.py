@@ -181,8 +181,8 @@ class Images:
         last.set(title="(c) and less misled by a\nspurious background")
         for axis in (left, middle, last):
             axis.set_xlabel(r"$\alpha_*$")
-        left.legend(loc="lower center", ncols=2, fontsize=8, columnspacing=0.8)
-        last.legend(loc="lower right", fontsize=8)
+        left.legend(loc="lower center", ncols=2, fontsize=9, columnspacing=0.6, handlelength=1)
+        last.legend(loc="lower right", fontsize=9, handlelength=1)
         return fig
 
     def judge(self, runs: Runs) -> None:

@@ -163,7 +163,7 @@ def kept(runs: Runs) -> Figure:
         values = 100 * runs.traces("lemma", field).mean(0)
         steps = runs.traces("lemma", "step")[0]
         axis.plot(steps, values, line, color=colour, lw=2)
-        at_end(axis, steps, values, name, colour)
+        at_end(axis, steps, values, name, colour, 12 if field == "in_cone" else 0)
     axis.set(xlabel="iteration", ylabel="share of neurons, %", ylim=(-2, 102))
     axis.set_title("Lucky neurons with their pattern's sign stay lucky")
     return fig

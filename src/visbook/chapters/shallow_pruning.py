@@ -65,11 +65,9 @@ def more_patterns(runs: Runs) -> Figure:
         pruning(*column, runs, m)
         column[0].set_title(f"M = {m}")
         column[1].set_xlabel("share removed")
-    for row in axes:
+    for row, place in zip(axes, ("upper right", "lower left"), strict=True):
         row[0].set_ylabel("test hinge loss")
-        row[0].legend(
-            title="removed", fontsize=8, title_fontsize=8, loc="upper right", borderpad=0.2
-        )
+        row[0].legend(title="removed", fontsize=8, title_fontsize=8, loc=place, borderpad=0.2)
     fig.suptitle("For every M the loss falls as irrelevant or noisy tokens are removed")
     return fig
 

@@ -126,6 +126,13 @@ def figure(found: Sequence[Legs]) -> Figure:
         drawn,
         "points of test accuracy",
     )
+    ways = [way(leg.photographs) for leg in found]
+    ax.set_title(
+        f"On photographs, {ways.count('above')} of {len(ways)} gaps lie right of 0, "
+        f"{ways.count('below')} left, {ways.count('open')} on both sides",
+        fontsize=10,
+        loc="right",
+    )
     return fig
 
 
@@ -156,7 +163,8 @@ def finish_rows(
     for line in list(ax.lines):
         x, y = (np.asarray(data, float) for data in line.get_data())
         for edge, marker, cut in zip(edges, "<>", (x < edges[0], x > edges[1]), strict=True):
-            ax.plot([edge] * cut.sum(), y[cut], marker, ms=6, color=line.get_color(), clip_on=False)
+            if cut.any():  # a line without points would widen the margin
+                ax.plot(edge, y[cut][0], marker, ms=6, color=line.get_color(), clip_on=False)
     ax.axvline(0, color="black", lw=0.8)
     ax.set_yticks(range(len(names)), [name.replace("E2VPT", "E²VPT") for name in names])
     ax.set_ylim(len(names) - 0.5, -0.5)

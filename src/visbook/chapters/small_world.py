@@ -161,9 +161,13 @@ def tasks_figure(frame: pd.DataFrame):
             ax.plot(means[variant], places, mark, color=color, label=variant, ls="none")
     chance = [100 / count if count else np.nan for count in classes.values()]
     ax.plot(chance, places, "|", color="#d55e00", ms=12, label="chance", ls="none")
-    ax.set_yticks(places, [f"{name} ({grids.group_of(name)})" for name in classes])
+    ax.set_yticks(places, [f"{named(name)} ({grids.group_of(name)})" for name in classes])
     ax.set(xlabel="test accuracy, %", xlim=(0, 100))
     ax.invert_yaxis()
+    if {"Linear probe", "Full fine-tuning"} <= {*means}:
+        more = (means["Full fine-tuning"] - means["Linear probe"]).dropna()
+        told = f"{more.max():.0f} points on {named(more.idxmax())}"
+        ax.set_title(f"Full fine-tuning adds up to {told}", fontsize=11)
     ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return fig
 

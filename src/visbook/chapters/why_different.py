@@ -307,7 +307,14 @@ def figure(found: Sequence[Row]) -> Figure:
         for side, method in enumerate(row.moved):
             draw(ax, number + 0.32 * side - 0.16, row.moved[method], method)
     ax.axvline(0, color="black", lw=0.8)
-    ax.set(xlim=(-WIDEST - 0.5, WIDEST + 0.5), xlabel="points of test accuracy")
+    ends = [
+        one.mean + side * one.half
+        for row in found
+        for one in row.moved.values()
+        for side in (-1, 1)
+    ]
+    edges = np.clip([min(ends) - 2, max(ends) + 2], -WIDEST - 0.5, WIDEST + 0.5)
+    ax.set(xlim=edges, xlabel="points of test accuracy")
     names = [textwrap.fill(row.entry["changed"], 42) for row in found]
     ax.set_yticks(range(len(found)), names, fontsize=8)
     ax.set_ylim(len(found) - 0.5, -0.5)

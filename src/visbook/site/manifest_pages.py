@@ -32,9 +32,8 @@ def data(results: dict, root: Path) -> str:
             return ""
         task = load_task(name)
         labels = [task.class_names[label] for label in task.train[1][:10]]
-        return strip(
-            task.train[0][:10], f"Ten images of {name}, of the classes {', '.join(labels)}."
-        )
+        classes = ", ".join(labels).replace("_", " ")
+        return strip(task.train[0][:10], f"Ten images of {named(name)}, of the classes {classes}.")
 
     return manifest(root / "data_manifests" / "tasks.yaml", examples)
 

@@ -133,7 +133,8 @@ def method_marks(one: Method, point, dots, places) -> str:
     }.get(look := LOOKS.get(one.kind, "vp-adds"), f'<path d="M{x:.0f} {y - 6:.0f}l6 11h-12z"/>')
     left, middle = places[one.name]
     if abs(middle - y) > LINE:
-        parts.append(f'<path class="vp-lead" d="M{x:.0f} {y:.0f}L{left:.0f} {middle:.0f}"/>')
+        end = left if left > x else left + LETTER * len(one.name)  # not through the name
+        parts.append(f'<path class="vp-lead" d="M{x:.0f} {y:.0f}L{end:.0f} {middle:.0f}"/>')
     name = html.escape(one.name)
     text = f'<text x="{left:.0f}" y="{middle + 4:.0f}">{name}</text>'
     return f'<g class="{look}" data-slug="{one.slug}">{"".join(parts)}{shape}{text}</g>'
