@@ -184,13 +184,13 @@ window.addEventListener("hashchange", unfold);
 document.addEventListener("DOMContentLoaded", unfold);
 
 // Paper shows everything: what is folded opens before printing and closes again behind it, and a table that is wider
-// than a sheet (about 640 px) is made smaller.
+// than a sheet (about 590 px) is made smaller.
 const opened = [];
 window.matchMedia("print").addEventListener("change", (print) => {
   const tables = [...document.querySelectorAll(".vp-table table")];
   if (print.matches) {
     document.querySelectorAll(".bd-article details:not([open])").forEach((fold) => { fold.open = true; opened.push(fold); });
-    tables.forEach((table) => { table.style.zoom = Math.min(1, 640 / table.scrollWidth); });
+    tables.forEach((table) => { table.style.zoom = Math.min(1, 590 / table.scrollWidth); });
   } else {
     opened.splice(0).forEach((fold) => { fold.open = false; });
     tables.forEach((table) => { table.style.zoom = ""; });

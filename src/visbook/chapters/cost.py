@@ -183,8 +183,8 @@ class CostPage(Page):
             look = {"fmt": "o-", "ms": 4, "lw": 1.2, "capsize": 2, "color": LINES[number % 4]}
             ax.errorbar(x, y, [low, high], label=f"{size}, {kind}", **look)
             used += records
-            last.append(y[-1])
-        told = f"{x[-1]} prompts: {min(last):.2f} to {max(last):.2f} of the time" if last else ""
+            last.append(y[x.index(most := max(x))])
+        told = f"{most} prompts: {min(last):.2f} to {max(last):.2f} of the time" if last else ""
         ax.set_title(told or "not measured yet", fontsize=11)
         ax.axhline(1, color=GREY, ls="--", lw=1.2)
         ax.set(
@@ -286,7 +286,7 @@ def draw_counted(ax: Axes, counted: dict[str, list[Record]]) -> None:
         ylabel="billion multiply-adds per image",
         ylim=(0, None),
         title=f"{COUNTS[-1]} prompts: "
-        + " or ".join(f"{forms[-1].values['macs'] / 1e9:.1f}" for forms in counted.values()),
+        + " against ".join(f"{forms[-1].values['macs'] / 1e9:.1f}" for forms in counted.values()),
     )
     ax.legend(loc="lower right")
 

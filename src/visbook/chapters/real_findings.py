@@ -135,7 +135,7 @@ def show_methods(chapter: Chapter, cell: str) -> None:
     same = {"evidence": "trend", "records": [*frame.record], "cell": cell}
     means = "; ".join(f"{name} {gain.mean:+.1f}" for name, gain in found.items() if gain)
     alt = f"Gap to {BASE} by method, on each task and on average: {means} points. {said}"
-    caption = f"On photographs, gap of every method to {BASE}. {said}"
+    caption = f"On photographs, gap of every method to {BASE}. {said} {two_legs.LINES}"
     chapter.page.present(figure(frame, found), how=how, caption=caption, alt=alt, **same)
     chapter.page.present(
         accuracies(frame, found),

@@ -35,6 +35,7 @@ LOOKS = {
     DRAWN: {"color": "#7f7f7f", "marker": "o"},
     PHOTOGRAPHS: {"color": "#0072b2", "marker": "D"},
 }
+LINES = "Thick lines: 95 % intervals over seeds on these tasks; thin ones: over tasks as well."
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def figure(found: Sequence[Legs]) -> Figure:
     )
     ways = [way(leg.photographs) for leg in found]
     ax.set_title(
-        f"On photographs, {ways.count('above')} of {len(ways)} gaps lie right of 0, "
+        f"On photographs, {ways.count('above')} of {len(ways)} thick lines lie right of 0, "
         f"{ways.count('below')} left, {ways.count('open')} on both sides",
         fontsize=10,
         loc="right",
@@ -191,8 +192,8 @@ def present(
         "Each row is a comparison that a paper makes. The numbers are the gaps we measured, in "
         "points of test accuracy, on photographs and on embedded tasks."
         if isinstance(thing, pd.DataFrame)
-        else "Gaps on photographs and on embedded tasks, with their 95 % intervals. Right of 0, "
-        "a gap has the sign that the paper gives it."
+        else "Gaps on photographs and on embedded tasks. Right of 0, a gap has the sign that the "
+        f"paper gives it. {LINES}"
     )
     how = (
         f"Photographs: {real.REAL} on {listed(tasks(found), 20)}. Embedded tasks: small networks "

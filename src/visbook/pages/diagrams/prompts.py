@@ -183,6 +183,6 @@ def keys_and_values() -> Figure:
     s.text(6.6, 1.92, "head")
     s.seen -= {"frozen", "dropped"}
     s.text(
-        3.5, 0.47, "dashed: not computed; a filled cell is one query that meets one key and value"
+        3.5, 0.47, "dashed: not computed; a solid cell is one query that meets one key and value"
     )
     return s.finish()
