@@ -64,6 +64,7 @@ def split_figure(toy: ToyRuns, split: Record) -> Figure:
         yscale="log", xlabel=r"e-foldings $\eta\, r\, t$", ylabel="own share", xlim=(0, None)
     )
     axes[0].set_title("Tokens part at\none speed", fontsize=10)
+    axes[0].set_ylim(bottom=axes[0].get_ylim()[0] / 100)  # room for the legend
     axes[0].legend(fontsize=8, handlelength=1, ncols=2, loc="lower right")
     rates = {int(n): r for n, r in split.values["rates"].items()}
     axes[1].plot(

@@ -182,6 +182,7 @@ class Images:
         for axis in (left, middle, last):
             axis.set_xlabel(r"$\alpha_*$")
         left.legend(loc="lower center", ncols=2, fontsize=9, columnspacing=0.6, handlelength=1)
+        last.set_ylim(bottom=last.get_ylim()[0] - 9)  # room for the legend
         last.legend(loc="lower right", fontsize=9, handlelength=1)
         return fig
 
