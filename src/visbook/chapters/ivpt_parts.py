@@ -101,7 +101,7 @@ def show_noise(chapter: Chapter, artifact: str, frame: pd.DataFrame) -> None:
         most = frame[(frame.task == name) & (frame.level == frame.level.max())]
         lost = most.groupby("variant").loss.mean()
         told = ", ".join(f"{variant} {loss:.1f}" for variant, loss in lost.items())
-        ax.set_title(f"{name}: lost at most {told}", fontsize=10)
+        ax.set_title(f"{name}: {told.replace(' ', ' loses ', 1)}", fontsize=9)
         ax.set_xlabel("noise (standard deviation)")
     axes[0][0].set_ylabel("accuracy lost, points")
     axes[0][0].legend(loc="upper left")
