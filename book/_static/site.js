@@ -110,9 +110,19 @@ document.addEventListener("DOMContentLoaded", () => {
   });
 });
 
-// A formula wider than the page scrolls, by keyboard too.
+// A formula wider than the page scrolls, by keyboard too. Those of long tables are set when they come into view.
 window.addEventListener("load", () => window.MathJax?.startup?.promise.then(() => {
-  document.querySelectorAll("mjx-container").forEach((box) => { if (box.scrollWidth > box.clientWidth) box.tabIndex = 0; });
+  const wide = () => document.querySelectorAll("mjx-container").forEach((box) => {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+  });
+  const set = (places) => { places.forEach((one) => { one.className = "math"; }); MathJax.typesetPromise(places).then(wide); };
+  const eye = new IntersectionObserver((seen) => {
+    const places = seen.filter((one) => one.isIntersecting).map((one) => one.target);
+    places.forEach((one) => eye.unobserve(one));
+    set(places);
+  }, {rootMargin: "50%"});
+  document.querySelectorAll(".vp-math").forEach((one) => eye.observe(one));
+  wide();
 }));
 
 // What a table says, as lines of words: its head, then the rows that no filter hides.
@@ -176,6 +186,7 @@ window.matchMedia("print").addEventListener("change", (print) => {
   const tables = [...document.querySelectorAll(".vp-table table")];
   if (print.matches) {
     document.querySelectorAll(".bd-article details:not([open])").forEach((fold) => { fold.open = true; opened.push(fold); });
+    window.MathJax?.typeset?.([...document.querySelectorAll(".vp-math")]);
     tables.forEach((table) => { table.style.zoom = Math.min(1, 640 / table.scrollWidth); });
   } else {
     opened.splice(0).forEach((fold) => { fold.open = false; });

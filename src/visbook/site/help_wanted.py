@@ -31,7 +31,7 @@ def sent(results: dict, root: Path) -> str:
     one run are a spread."""
     found = others.accepted()
     if not found:
-        return "Nobody has sent records yet, so every verdict of this book rests on one party: us."
+        return "Nobody has sent records yet, so every verdict of this book rests on our work alone."
     rows = []
     for row in others.beside(records.all_records("tune", store.stores()[1:]), found):
         spread = "-" if row["spread"] is None else f"{row['spread']:.2f} points"
