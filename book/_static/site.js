@@ -1,6 +1,9 @@
 // Above each .vp-filterable table: a text field, and a list for each column that data-choices names by its number.
 // Only rows with every typed word and every picked one stay. Without this the table is whole.
 const plain = (text) => text.toLowerCase().replace(/²/g, "2");
+// Numbers as a program reads them: −2 is -2, and 1.8 × 10⁻¹⁵ is 1.8e-15.
+const asTyped = (text) => text.replace(/(?:(\d) × )?\b10(⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)/g, (_, digit, power) => (
+  `${digit ?? 1}e${[...power].map((c) => c === "⁻" ? "-" : "⁰¹²³⁴⁵⁶⁷⁸⁹".indexOf(c)).join("")}`)).replace(/−(?=[\d.])/g, "-");
 
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll(".vp-filterable").forEach((box, number) => {
@@ -83,7 +86,7 @@ document.addEventListener("DOMContentLoaded", () => {
         table.querySelectorAll("th").forEach((other) => other.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
         const key = (row) => row.cells[column].textContent.trim();
-        const value = (row) => parseFloat(key(row).replace(/,/g, "").replace("−", "-"));
+        const value = (row) => parseFloat(asTyped(key(row).replace(/,/g, "")));
         const order = (a, b) => {
           const [x, y] = [value(a), value(b)];
           if (Number.isNaN(x) !== Number.isNaN(y)) return Number.isNaN(x) ? 1 : -1;  // texts behind numbers
@@ -126,7 +129,7 @@ window.addEventListener("load", () => window.MathJax?.startup?.promise.then(() =
 }));
 
 // What a table says, as lines of words: its head, then the rows that no filter hides.
-const wordsOf = (td) => (td.querySelector("summary") || td).textContent.trim().replace(/\s+/g, " ").replace(/−(?=[\d.])/g, "-");
+const wordsOf = (td) => asTyped((td.querySelector("summary") || td).textContent.trim().replace(/\s+/g, " "));
 const linesOf = (table) => [...table.rows].filter((row) => !row.hidden).map((row) => [...row.cells].map(wordsOf));
 const asCsv = (lines) => lines.map((line) => line.map((word) => `"${word.replace(/"/g, '""')}"`).join(",")).join("\r\n");
 const save = (lines, name) => {

@@ -161,6 +161,9 @@ def add_notebook(
         if cell.cell_type == "markdown":
             cell.source = spelled(cell.source)
         for output in cell.get("outputs", []):
+            if "text/markdown" in output.get("data", {}):
+                told = "".join(output["data"]["text/markdown"])
+                output["data"]["text/markdown"] = friendly(spelled(told))
             if "text/html" in output.get("data", {}):
                 shown = pictures.smaller("".join(output["data"]["text/html"]))
                 shown = friendly(spelled(shown))
