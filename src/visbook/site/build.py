@@ -73,7 +73,8 @@ MADE_BY = (
     which_method,
 )
 MAKERS = {name: make for module in MADE_BY for name, make in module.MAKERS.items()}
-FOR_READERS = {*claims.MAKERS, *front.MAKERS, *tables.MAKERS}  # where ids have names for readers
+# where ids have names for readers
+FOR_READERS = {*claims.MAKERS, *front.MAKERS, *recipe_pages.MAKERS, *tables.MAKERS}
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")
 
 
