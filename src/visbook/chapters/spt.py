@@ -158,10 +158,9 @@ def cka_figure(chapter: Chapter, frame: pd.DataFrame):
                 ax.set_title(f"{variant}, {PARTS[part]}: not run", fontsize=9)
                 ax.set_axis_off()  # an empty frame would look like a finding
                 continue
-            told = (
-                f"{own[variant, chapter.scope.backbones[part]]:.0%} are most like their own layer"
-            )
-            ax.set_title(f"{variant}, {PARTS[part]}:\n{told}".replace("%", " %"), fontsize=9)
+            share = 100 * own[variant, chapter.scope.backbones[part]]
+            told = f"own layer most similar in {share:.0f} % of blocks"
+            ax.set_title(f"{variant}, {PARTS[part]}:\n{told}", fontsize=9)
             shown = ax.imshow(mean, cmap="viridis", vmin=0, vmax=most)
             ax.plot(mean.argmax(1), range(len(mean)), "o", color="#d55e00", mec="white", ms=5)
     fig.colorbar(shown, ax=axes, label="CKA", shrink=0.7)
