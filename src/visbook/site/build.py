@@ -74,7 +74,11 @@ MADE_BY = (
 )
 MAKERS = {name: make for module in MADE_BY for name, make in module.MAKERS.items()}
 # where ids have names for readers
-FOR_READERS = {*claims.MAKERS, *front.MAKERS, *recipe_pages.MAKERS, *tables.MAKERS}
+FOR_READERS = {
+    name
+    for module in (claims, front, recipe_pages, sentence_pages, tables)
+    for name in module.MAKERS
+}
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")
 
 
