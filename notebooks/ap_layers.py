@@ -93,17 +93,16 @@ page.judge(
 )
 
 # %% [markdown]
-# Accuracy by block on our ResNet. The star marks the block with the best validation accuracy. Choosing the block as well
-# as the learning rate gives AP a larger search than the other methods have.
+# Accuracy on our ResNet, with AP at the block with the best validation accuracy; {ref}`Figure 4 <ap.figure-4>` shows every
+# block. Choosing the block as well as the learning rate gives AP a larger search than the other methods have.
 
 # %% name="figure-2-accuracy" tags=["hide-input"]
 rows = chapter.planned("ap.figure-2")
 chapter.show(
     "ap.figure-2",
-    ap_blocks.block_grid,
+    ap_layers.best_table,
     rows,
-    f"AP by block: mean and range over {ap.seeds_of(rows)}; star: best on validation.",
-    "Test accuracy of AP at each block of a ResNet, with dashed lines for linear probe, NORM-TUNE, VP and full fine-tuning.",
+    f"AP on {task} at its best block, beside other methods: mean ± standard deviation over {ap.seeds_of(rows)}.",
 )
 ap_layers.judge_best(chapter, rows, "ap-resnet", [task])
 

@@ -187,12 +187,9 @@ for layer in (1, 2):
 # - *This run* repeats a small part of it. It uses the CPU, whatever `device` says.
 # - The *symmetric limit* is gradient descent on the exact population loss of the four pairs, without noise. It follows
 #   the expectations that A40 and A82 take. By symmetry, all tokens keep one and the same prompt.
-
-# %% name="settings"
-print("every trial:", STANDARD)
-print("P at layers 1 and 2:", *COUNTS.values())
-for reading, (changes, *counts) in READINGS.items():
-    print(f"{reading}: {changes}, P {counts}")
+#
+# The table of conditions of each statement has the main setting, {ref}`the table of variants <ap-theory-variants>` what
+# they change, and every record all of its settings.
 
 # %% name="runs" tags=["hide-input", "remove-output"]
 toy.make()
@@ -376,6 +373,7 @@ page.show(
 )
 
 # %% [markdown]
+# (ap-theory-variants)=
 # ### Variants side by side
 
 # %% name="readings" tags=["hide-input"]

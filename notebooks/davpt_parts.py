@@ -109,9 +109,7 @@ used = [record for _, record in ratios.values()]
 machines = "; ".join(
     dict.fromkeys(f"{r.settings['machine']}, batch {r.settings['batch_size']}" for r in used)
 )
-how = (
-    f"Time: median and range of alternating rounds on {machines}, random weights. " if used else ""
-)
+how = f"Time: mean and range of alternating rounds on {machines}, random weights. " if used else ""
 page.show(
     "davpt.table-4",
     parts.cost_table(ratios, memory),
@@ -124,11 +122,11 @@ page.show(
 # %% tags=["hide-input"]
 if "da-vpt-plus" in ratios:
     values, record = ratios["da-vpt-plus"]
-    rises = statistics.interval([ratio - 1 for ratio in values])
+    rises = statistics.interval([100 * (ratio - 1) for ratio in values])
     note = f"{record.settings['repeats']} rounds on {record.settings['machine']}."
     page.judge("davpt.table-4.latency", *rises, evidence="measured", records=[record], note=note)
 more, note = (
-    parts.memory_ratio(memory, "da-vpt-plus") - 1,
+    100 * (parts.memory_ratio(memory, "da-vpt-plus") - 1),
     f"Counted at batch {bench.MEMORY_BATCH}.",
 )
 page.judge("davpt.table-4.memory", more, evidence="derived", records=[*memory.values()], note=note)

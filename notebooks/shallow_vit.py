@@ -170,12 +170,8 @@ print(f"largest difference of the gradients {gap:.0e}; steps {train(fast)}, as a
 #
 # Each curve is one record. Its trials are trained together as one batch of tensors, each with its own random generator.
 # A trial succeeds when its test loss is below $10^{-3}$, the paper's threshold; we check at step numbers 5 % apart. A
-# trial that reaches the cap on steps counts as infinitely long in a median and is never left out.
-
-# %% name="settings"
-print("every trial, unless its curve differs:", shallow_model.base)
-print("Figure 1a, α*:", shallow_model.SHARES, "and", shallow_model.INSIDE)
-print("Figure 1b:", shallow_model.FIGURE_1B, "σ:", shallow_model.SIGMAS)
+# trial that reaches the cap on steps counts as infinitely long in a median and is never left out. Table 1 below has the
+# values that all trials share, each figure those that differ, and its record every setting.
 
 # %% name="runs" tags=["hide-input", "remove-output"]
 runs.compute(shallow_model.jobs())

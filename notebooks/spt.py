@@ -114,7 +114,7 @@ chapter.show_rates(chapter.rows("benchmark", "pretraining", variants=spt.PAIR))
 
 # %% name="spt.figure-2" tags=["hide-input"]
 watched = chapter.measured("spt.figure-2", insights.prompts_and_patches)
-caption = "NMI of prompts and patches by epoch, MAE: mean and range over seeds, logarithmic axis."
+caption = "NMI of prompts and patches by epoch, MAE: mean and range over seeds, logarithmic axis; factors: last over first."
 alt = f"NMI by epoch, first and last. {spt.nmi_told(spt.nmi(watched))}" if len(watched) else None
 curves = lambda rows: spt.nmi_figure(spt.nmi(rows))
 chapter.show("spt.figure-2", curves, watched, caption, alt)

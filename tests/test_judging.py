@@ -324,7 +324,7 @@ def test_conditions_read_like_sentences():
     assert judging.condition(replace(equal, tolerance=0.015)) == "at most 0.015 from 0"
     assert judging.condition(replace(equal, published=2.83, tolerance=0.01)) == "2.83 ± 0.01"
     assert judging.condition(replace(SOME, direction="less", margin=0.11)) == "below 0.11"
-    counted = replace(equal, metric="number of printed means that are wrong")
+    counted = replace(equal, exceptions=True)
     assert judging.condition(counted) == "no exceptions"
     one = {"estimate": 1.0, "low": 1.0, "high": 1.0}
     assert judging.found_text(counted, one) == "1 exception"

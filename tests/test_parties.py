@@ -50,15 +50,15 @@ def noted(monkeypatch):
 
 
 def test_a_claim_says_on_how_many_parties_it_rests(noted):
-    assert parties.told(noted()) == "Replicated by one party: us."
-    assert parties.told(noted(evidence="derived")) == "Computed by one party: us."
+    assert parties.told(noted()) == "Replicated by us alone."
+    assert parties.told(noted(evidence="derived")) == "Computed by us alone."
     assert parties.told(noted(evidence=None)) == ""
     both = sent("A. Sender", run("x", 0, 70.5, "bf16"), run("y", 1, 71.25))
     told = parties.told(noted(both))
     assert told.startswith("Replicated by 2 independent parties: us, A. Sender. ")
     assert "2 of its 2 runs; the values of one run lie up to 0.50 points apart" in told
     half = parties.told(noted(sent("A. Sender", run("x", 0, 70.5))))
-    assert half.startswith("Replicated by one party: us. Others also sent 1 of its 2 runs")
+    assert half.startswith("Replicated by us alone. Others also sent 1 of its 2 runs")
     copied = noted(sent("A. Sender", run("x", 0, 70.0), run("y", 1, 71.0), equal=["x"]))
     assert copied["parties"] == ["us"]
 
@@ -76,7 +76,7 @@ def test_parties_stand_below_a_claim_that_unfolds(noted):
     found = noted()
     row = papers.claim(CLAIM)
     shown = claims.folded(row, found, {"artifacts": {row.artifact: {"notebook": None}}}, "")
-    assert "Replicated by one party: us." in shown and "reply" not in shown.lower()
+    assert "Replicated by us alone." in shown and "reply" not in shown.lower()
 
 
 @pytest.fixture

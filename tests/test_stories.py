@@ -48,7 +48,7 @@ def test_names_for_readers_stand_outside_of_code_and_addresses():
     assert friendly("vit_tiny_patch16_224.augreg_in21k_ft_in1k.") == "ViT-Tiny."
     assert (
         friendly("-3.05 [-4.39, -.71], 2026-11-27, 1e-12")
-        == "−3.05 [−4.39, −.71], 2026-11-27, 1e-12"
+        == "−3.05 [−4.39, −.71], 2026-11-27, 10⁻¹²"
     )
     assert friendly("<code>x -1</code> $10^{-3}$ A-1") == "<code>x -1</code> $10^{-3}$ A-1"
     assert friendly(r"beta = 1, $\beta = 1.5$") == r"β = 1, $\beta = 1.5$"

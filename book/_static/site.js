@@ -1,6 +1,9 @@
 // Above each .vp-filterable table: a text field, and a list for each column that data-choices names by its number.
 // Only rows with every typed word and every picked one stay. Without this the table is whole.
 const plain = (text) => text.toLowerCase().replace(/²/g, "2");
+// Numbers as a program reads them: −2 is -2, and 1.8 × 10⁻¹⁵ is 1.8e-15.
+const asTyped = (text) => text.replace(/(?:(\d) × )?\b10(⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)/g, (_, digit, power) => (
+  `${digit ?? 1}e${[...power].map((c) => c === "⁻" ? "-" : "⁰¹²³⁴⁵⁶⁷⁸⁹".indexOf(c)).join("")}`)).replace(/−(?=[\d.])/g, "-");
 
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll(".vp-filterable").forEach((box, number) => {
@@ -83,7 +86,7 @@ document.addEventListener("DOMContentLoaded", () => {
         table.querySelectorAll("th").forEach((other) => other.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
         const key = (row) => row.cells[column].textContent.trim();
-        const value = (row) => parseFloat(key(row).replace(/,/g, "").replace("−", "-"));
+        const value = (row) => parseFloat(asTyped(key(row).replace(/,/g, "")));
         const order = (a, b) => {
           const [x, y] = [value(a), value(b)];
           if (Number.isNaN(x) !== Number.isNaN(y)) return Number.isNaN(x) ? 1 : -1;  // texts behind numbers
@@ -110,13 +113,23 @@ document.addEventListener("DOMContentLoaded", () => {
   });
 });
 
-// A formula wider than the page scrolls, by keyboard too.
+// A formula wider than the page scrolls, by keyboard too. Those of long tables are set when they come into view.
 window.addEventListener("load", () => window.MathJax?.startup?.promise.then(() => {
-  document.querySelectorAll("mjx-container").forEach((box) => { if (box.scrollWidth > box.clientWidth) box.tabIndex = 0; });
+  const wide = () => document.querySelectorAll("mjx-container").forEach((box) => {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+  });
+  const set = (places) => { places.forEach((one) => { one.className = "math"; }); MathJax.typesetPromise(places).then(wide); };
+  const eye = new IntersectionObserver((seen) => {
+    const places = seen.filter((one) => one.isIntersecting).map((one) => one.target);
+    places.forEach((one) => eye.unobserve(one));
+    set(places);
+  }, {rootMargin: "50%"});
+  document.querySelectorAll(".vp-math").forEach((one) => eye.observe(one));
+  wide();
 }));
 
 // What a table says, as lines of words: its head, then the rows that no filter hides.
-const wordsOf = (td) => (td.querySelector("summary") || td).textContent.trim().replace(/\s+/g, " ").replace(/−(?=[\d.])/g, "-");
+const wordsOf = (td) => asTyped((td.querySelector("summary") || td).textContent.trim().replace(/\s+/g, " "));
 const linesOf = (table) => [...table.rows].filter((row) => !row.hidden).map((row) => [...row.cells].map(wordsOf));
 const asCsv = (lines) => lines.map((line) => line.map((word) => `"${word.replace(/"/g, '""')}"`).join(",")).join("\r\n");
 const save = (lines, name) => {
@@ -190,6 +203,7 @@ window.matchMedia("print").addEventListener("change", (print) => {
   const tables = [...document.querySelectorAll(".vp-table table")];
   if (print.matches) {
     document.querySelectorAll(".bd-article details:not([open])").forEach((fold) => { fold.open = true; opened.push(fold); });
+    window.MathJax?.typeset?.([...document.querySelectorAll(".vp-math")]);
     tables.forEach((table) => { table.style.zoom = Math.min(1, 590 / table.scrollWidth); });
   } else {
     opened.splice(0).forEach((fold) => { fold.open = false; });

@@ -77,14 +77,20 @@ def block_plot(ax: Axes, rows: pd.DataFrame, methods: Sequence[str]) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
+def chosen(rows: pd.DataFrame, method: str) -> float | None:
+    """The block best on validation, or on test where validation was trained on; None of no runs."""
+    found = by_block(rows, method).groupby("block")
+    val = found.val.mean().dropna()
+    mean = val if len(val) else found.test.mean()
+    return mean.idxmax() if len(mean) else None
+
+
 def best_block(rows: pd.DataFrame, methods: Sequence[str]) -> str:
     """What a panel shows: the best block of one method, by validation, or how often one of two
     leads."""
-    found = by_block(rows, methods[0]).groupby("block")
-    val = found.val.mean().dropna()
-    mean = val if len(val) else found.test.mean()
     if len(methods) == 1:
-        return f": block {mean.idxmax():.0f} chosen" if len(mean) else ""
+        block = chosen(rows, methods[0])
+        return "" if block is None else f": block {block:.0f} chosen"
     one, two = (by_block(rows, method).groupby("block").test.mean() for method in methods)
     lead = (one - two).dropna()
     return f": {plots.NAMES[methods[0]]} higher at {(lead > 0).sum()} of {len(lead)} blocks"

@@ -21,7 +21,7 @@ from ..pages.friendly import named
 from ..studies.lab import Lab
 from ..studies.statistics import interval, spread
 from .ap import judge_over_norm
-from .ap_blocks import every_block
+from .ap_blocks import LINES, chosen, every_block
 from .chapter import Chapter
 from .parameters import ChapterParameters
 
@@ -43,6 +43,22 @@ def judge_best(chapter: Chapter, rows: pd.DataFrame, part: str, on: Sequence[str
     name, about = chapter.scope.backbones[part], {"on": on, "parts": [part]}
     chapter.judge("ap.figure-2.best-ap-over-vp", pair, "AP", "VP", **about)
     judge_over_norm(chapter, "ap.figure-2.best-ap-over-norm", name, pair, **about)
+
+
+def best_table(rows: pd.DataFrame) -> pd.DataFrame:
+    """AP at the block that validation chose, beside the other methods: mean and spread of
+    accuracy."""
+    block = chosen(rows, "ap")
+    names = {} if block is None else {f"ap, block {block:.0f}": f"AP at block {block:.0f}"}
+    table = [
+        {
+            "method": name,
+            "test accuracy, %": spread(runs.groupby("seed").test.mean(), runs.record, runs),
+        }
+        for variant, name in (names | dict(zip(LINES, LINES))).items()
+        if len(runs := rows[rows.variant == variant])
+    ]
+    return pd.DataFrame(table)
 
 
 def show_forms(chapter: Chapter, artifact: str, claims: dict[str, tuple[str, str]]) -> None:

@@ -114,7 +114,8 @@ def gradient(
             ("mean over noise, P = 64", gradients.values["noise"][str(layer)][token]),
         ):
             cells = [
-                n if isinstance(n, str) else f"{n:.2f}".replace("-0.00", "0.00") for n in numbers
+                n.replace("-", "−") if isinstance(n, str) else f"{n:.2f}".replace("-0.00", "0.00")
+                for n in numbers
             ]
             rows.append(
                 {

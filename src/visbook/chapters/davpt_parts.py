@@ -102,26 +102,25 @@ def memory_ratio(memory: dict[str, records.Record], slug: str) -> float:
 
 
 def cost_table(ratios: dict, memory: dict[str, records.Record]) -> pd.DataFrame:
-    """Time, memory and parameters of a training step over VPT-Deep, the printed ones first."""
+    """Added time, memory and parameters of a training step, the printed ones first."""
     before, after = (float(prose()[f"latency-{when}"].split()[0]) for when in ("before", "after"))
+    more = lambda ratio: f"{100 * (ratio - 1):.2f}"
     bias, dash = printed_counts("davpt.table-4")[0], "–"
-    rows = [
-        ("all components, printed", f"{after / before:.3f}", dash, dash, f"{bias['printed']:g}")
-    ]
+    rows = [("all components, printed", more(after / before), dash, dash, f"{bias['printed']:g}")]
     for slug in ("da-vpt", "da-vpt-plus"):
         values = ratios.get(slug, ([], None))[0]
         added = memory[slug].values["parameters"] - memory["vpt-deep"].values["parameters"]
-        time = f"{np.median(values):.3f}" if values else "not timed"
-        span = f"{min(values):.3f} to {max(values):.3f}" if values else dash
-        more = f"{memory_ratio(memory, slug):.3f}"
-        rows.append((f"{plots.NAMES[slug]}, ours", time, span, more, f"{added / 1e6:.4f}"))
+        time = more(np.mean(values)) if values else "not timed"
+        span = f"{more(min(values))} to {more(max(values))}" if values else dash
+        memory_more = more(memory_ratio(memory, slug))
+        rows.append((f"{plots.NAMES[slug]}, ours", time, span, memory_more, f"{added / 1e6:.4f}"))
     return pd.DataFrame(
         rows,
         columns=[
             "method",
-            "time / VPT-Deep's",
-            "range",
-            "memory / VPT-Deep's",
+            "added time, %",
+            "range, %",
+            "added memory, %",
             "added parameters, M",
         ],
     )

@@ -9,6 +9,7 @@ from matplotlib.ticker import LogLocator
 from visprompt import papers
 
 from ..pages import plots
+from ..pages.friendly import named
 from ..studies import statistics
 from .chapter import PARTS, Chapter
 
@@ -46,14 +47,18 @@ def nmi(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def nmi_figure(curves: pd.DataFrame):
-    """NMI over epochs, one panel a task."""
+    """NMI over epochs, one panel a task, which says by what factor it grew."""
     tasks = list(dict.fromkeys(curves.task))
     fig, axes = plt.subplots(1, len(tasks), figsize=(7, 3.2), sharey=True, squeeze=False)
     for ax, task in zip(axes[0], tasks, strict=True):
         for variant in PAIR:
             part = curves[(curves.task == task) & (curves.variant == variant)]
             plots.seeds_band(ax, part, "epoch", "nmi", variant, color=COLOURS[variant])
-        ax.set(title=task, xlabel="finished epochs", xticks=range(0, curves.epoch.max() + 1, 2))
+        ends = curves[curves.task == task].groupby(["variant", "epoch"]).nmi.mean().unstack()
+        grew = (ends.iloc[:, -1] / ends.iloc[:, 0]).items()
+        told = ", ".join(f"{name.partition('-')[0]} × {by:.1f}" for name, by in sorted(grew)[::-1])
+        ax.set_title(f"{named(task)}\n{told}", fontsize=9)
+        ax.set(xlabel="finished epochs", xticks=range(0, curves.epoch.max() + 1, 2))
         if (curves.nmi > 0).all():
             ax.set_yscale("log", subs=[])
             ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -143,19 +148,19 @@ def cka_figure(chapter: Chapter, frame: pd.DataFrame):
         key: np.mean([record.values["cka"] for record in rows.record], 0) for key, rows in cells
     }
     most = max(mean.max() for mean in means.values())  # one scale, so that panels compare
+    own = own_layer(frame).groupby(["variant", "backbone"]).mean()
     for row, part in zip(axes, parts, strict=True):
         for ax, variant in zip(row, PAIR, strict=True):
             mean = means.get((variant, chapter.scope.backbones[part]))
-            ax.set(
-                title=f"{variant}, {PARTS[part]}",
-                xlabel="patches that enter block",
-                ylabel="prompts of block",
-            )
+            ax.set(xlabel="patches that enter block", ylabel="prompts of block")
             ax.grid(False)
             if mean is None:
-                ax.set_title(f"{variant}, {PARTS[part]}: not run")
+                ax.set_title(f"{variant}, {PARTS[part]}: not run", fontsize=9)
                 ax.set_axis_off()  # an empty frame would look like a finding
                 continue
+            share = 100 * own[variant, chapter.scope.backbones[part]]
+            told = f"own layer most similar in {share:.0f} % of blocks"
+            ax.set_title(f"{variant}, {PARTS[part]}:\n{told}", fontsize=9)
             shown = ax.imshow(mean, cmap="viridis", vmin=0, vmax=most)
             ax.plot(mean.argmax(1), range(len(mean)), "o", color="#d55e00", mec="white", ms=5)
     fig.colorbar(shown, ax=axes, label="CKA", shrink=0.7)

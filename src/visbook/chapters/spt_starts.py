@@ -117,6 +117,9 @@ def share_plot(chapter: Chapter, artifact: str) -> None:
     plots.seeds_line(ax, frame, "share", "k-means", color=COLOURS["SPT-Deep"])
     if len(plain):
         ax.axhline(plain.test.mean(), ls="--", color="#7f7f7f", label="random sample")
+    means = frame.groupby("share").test.mean()
+    title = f"{means.iloc[-1] - means.iloc[0]:+.1f} points from the smallest share to the largest"
+    ax.set_title(named(title), fontsize=9)
     ax.set(xlabel="training images used by k-means, %", ylabel="test accuracy, %")
     plots.legend_below(fig, [ax])
     used = pd.concat([frame, plain])
@@ -151,6 +154,8 @@ def matrix_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
     shares = 100 * means / means.max()
     shown = {"annot": True, "fmt": ".1f", "cmap": "viridis", "vmin": 50, "vmax": 100}
     sns.heatmap(shares, ax=ax, cbar_kws={"label": "% of the column's best"}, **shown)
+    own = (means.idxmax() == means.columns).sum()
+    ax.set_title(f"A task's own prompts are best for {own} of {len(tasks)} tasks", fontsize=9)
     ax.set(xlabel="task that is learned", ylabel="task of the prompts")
     ax.tick_params(axis="y", rotation=0)
     caption = (
@@ -188,6 +193,10 @@ def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
     for family, rows in frame.groupby("family", sort=False):
         plots.seeds_line(ax, rows, "length", family, color=COLOURS[family])
     plots.plain_ticks(ax, lengths)
+    means = frame.groupby(["length", "family"]).test.mean().unstack()
+    told = (means.max() - means.min()).items()
+    title = ", ".join(f"{family} by {points:.1f} points" for family, points in sorted(told)[::-1])
+    ax.set_title(f"Between lengths accuracy varies: {title}", fontsize=9)
     ax.set(xlabel="prompts per block", ylabel="test accuracy, %")
     plots.legend_below(fig, [ax])
     caption = f"({letter}) Prompt length: mean and range over seeds."
@@ -236,6 +245,10 @@ def size_plot(
     for variant, rows in frame.groupby("variant", sort=False):
         plots.seeds_line(ax, rows, "place", variant, color=COLOURS[variant])
     ax.set_xticks(range(len(names)), [named(name.partition(".")[0]) for name in names])
+    means = frame.groupby(["backbone", "variant"]).test.mean().unstack()
+    if {*PAIR} <= {*means}:
+        ahead = f"{(means[PAIR[1]] > means[PAIR[0]]).sum()} of {len(means)} sizes"
+        ax.set_title(f"{PAIR[1]} is above {PAIR[0]} at {ahead}", fontsize=9)
     ax.set(xlabel="backbone", ylabel="test accuracy, %")
     plots.legend_below(fig, [ax])
     caption = (
@@ -270,7 +283,11 @@ def amount_plot(
         for variant, rows in frame.groupby("variant", sort=False):
             plots.seeds_line(ax, rows, "train_size", variant, color=COLOURS[variant])
         plots.plain_ticks(ax, frame.train_size.unique())
-        ax.set(title=PARTS[part], xlabel="training images", ylabel="test accuracy, %")
+        best = frame.groupby(["train_size", "variant"]).test.mean().unstack().idxmax(axis=1)
+        title, last = f"{PARTS[part]}: {best.iloc[0]} best with {best.index[0]}", best.iloc[-1]
+        more = "and with" if last == best.iloc[0] else f"{last} with"
+        ax.set_title(f"{title},\n{more} {best.index[-1]} images", fontsize=9)
+        ax.set(xlabel="training images", ylabel="test accuracy, %")
         told.append(f"{PARTS[part]} pre-training: {told_by(frame, 'variant', 'train_size')}")
     plots.legend_below(fig, axes[0], columns=3)
     caption = f"Accuracy on {task} by number of training images: mean and range over seeds."

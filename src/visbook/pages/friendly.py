@@ -44,11 +44,17 @@ TASK = re.compile(rf"(?<![\w./-])({'|'.join(TASKS)})(?![\w=/-])")
 GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "lambda": "λ", "sigma": "σ"}
 SYMBOL = re.compile(rf"(?<!\\)\b({'|'.join(GREEK)})(?= = )")  # \beta of a formula stays
 MINUS = re.compile(r"(?<![\w./{^_\\–−-])-(?=\.?\d)")  # a hyphen in front of a number
-KEPT = re.compile(r"<(code|pre|script|style)\b.*?</\1>|<[^>]*>", re.S)  # no text for readers
+ZERO = re.compile(r"(?<![\w)])[+−-](0\.0+)(?![\d.])")  # a zero has no sign
+POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?)0*(\d+)(?!\w|\.\d)")  # 1.8e-15
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+# no text for readers: code, tags and mathematics, in HTML and in Markdown
+KEPT = re.compile(
+    r"<(code|pre|script|style)\b.*?</\1>|<[^>]*>|\\\(.*?\\\)|\$[^$\n]+\$|`[^`\n]*`", re.S
+)
 
 
 def friendly(shown: str) -> str:
-    """HTML with names for readers in the place of ids, outside of code."""
+    """HTML or Markdown with names for readers in the place of ids, outside of code."""
     parts, last = [], 0
     for match in KEPT.finditer(shown):
         parts += [named(shown[last : match.start()]), match[0]]
@@ -56,9 +62,17 @@ def friendly(shown: str) -> str:
     return "".join([*parts, named(shown[last:])])
 
 
+def power(found: re.Match) -> str:
+    """A number like 1.8e-15 as a reader writes it: 1.8 × 10⁻¹⁵."""
+    number, sign, exponent = found.groups()
+    raised = f"10{(sign + exponent).replace('+', '').translate(RAISED)}"
+    return raised if number == "1" else number if exponent == "0" else f"{number} × {raised}"
+
+
 def named(text: str) -> str:
-    """A text with names for readers, and a minus sign in front of what is below zero."""
+    """A text with names for readers, and numbers as they are written by hand: with a minus sign
+    below zero, with powers of ten, and no sign in front of 0.0."""
     text = NETWORK.sub(lambda match: NETWORKS[match[1]] + TRAINED.get(match[2], ""), text)
     text = TASK.sub(lambda match: TASKS[match[1]], text)
     text = SYMBOL.sub(lambda match: GREEK[match[1]], text)
-    return MINUS.sub("−", text)
+    return ZERO.sub(r"\1", MINUS.sub("−", POWER.sub(power, text)))

@@ -31,7 +31,6 @@ UNITS = {
     "per cent": "%",
 }
 UNIT = re.compile(rf", ({'|'.join(UNITS)})(?! of)(?=[ ,;:)]|$)")
-COUNTED = re.compile(r"(?:number|pairs|efficiency columns|of)\b")  # first words of such a metric
 
 
 def verdict(
@@ -256,21 +255,16 @@ def number(value: float, step: float = 0) -> str:
 
 def unit(claim: papers.Claim, value: float) -> str:
     """The unit of a value of a claim's metric, with a blank before it; "" where it has none."""
-    if counts_exceptions(claim):
+    if claim.exceptions:
         return " exception" + "s" * (value != 1)
     named = UNIT.findall(claim.metric)
-    return f" {UNITS[named[-1]]}" if named else ""
-
-
-def counts_exceptions(claim: papers.Claim) -> bool:
-    """Whether the metric counts what speaks against the claim."""
-    plain = not (claim.tolerance or claim.published) and claim.direction == "equal"
-    return plain and bool(COUNTED.match(claim.metric))
+    told = f" {UNITS[named[-1]]}" if named else ""
+    return told.removesuffix("s") if value == 1 else told
 
 
 def condition(claim: papers.Claim) -> str:
     """What the estimate must be, in a few words."""
-    if counts_exceptions(claim):
+    if claim.exceptions:
         return "no exceptions"
     if claim.direction != "equal" and claim.metric.startswith(EXPONENTS):
         least = "at least" if claim.direction == "greater" else "at most"
@@ -291,8 +285,9 @@ def found_text(claim: papers.Claim, found: dict) -> str:
     if found["estimate"] is None:
         return ""
     step = claim.tolerance or 0
-    seen = found["estimate"] if found["low"] == found["high"] else round(found["estimate"], 9)
-    text, told = number(seen, step), unit(claim, seen)
+    exact = found["low"] == found["high"]
+    seen = found["estimate"] if exact else round(found["estimate"], 9)
+    text, told = number(seen, step), unit(claim, seen if exact else 0)  # of an interval the plural
     if None in (found["low"], found["high"]):
         return f"{text}{told} (no interval)"
     if found["high"] > found["low"]:

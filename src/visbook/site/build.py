@@ -73,7 +73,12 @@ MADE_BY = (
     which_method,
 )
 MAKERS = {name: make for module in MADE_BY for name, make in module.MAKERS.items()}
-FOR_READERS = {*claims.MAKERS, *front.MAKERS, *tables.MAKERS}  # where ids have names for readers
+# where ids have names for readers
+FOR_READERS = {
+    name
+    for module in (claims, front, recipe_pages, sentence_pages, tables)
+    for name in module.MAKERS
+}
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")
 
 
@@ -161,6 +166,9 @@ def add_notebook(
         if cell.cell_type == "markdown":
             cell.source = spelled(cell.source)
         for output in cell.get("outputs", []):
+            if "text/markdown" in output.get("data", {}):
+                told = "".join(output["data"]["text/markdown"])
+                output["data"]["text/markdown"] = friendly(spelled(told))
             if "text/html" in output.get("data", {}):
                 shown = pictures.smaller("".join(output["data"]["text/html"]))
                 shown = friendly(spelled(shown))

@@ -12,7 +12,7 @@ from visprompt.words import ALIKE, NOT_JUDGED, NOT_RUN, SIGHTINGS, VERDICTS, WEI
 
 from ..pages.judging import condition, found_text, rich, sentence
 from . import parties, replies, what_changed
-from .tables import badge, code, css, link, printed_name, table
+from .tables import badge, css, link, printed_name, table
 
 # What stands side by side in a bar: first what can judge a paper, worst in the middle, then what a
 # trend saw, then the rest.
@@ -83,9 +83,10 @@ def details(claim: papers.Claim, found: dict, results: dict, above: str) -> str:
         *filter(None, [parties.told(found)]),
         *replies.told(claim.id),
         f'<a class="vp-address" '
-        f'href="{above}claims.html#{html.escape(claim.id)}">{code(claim.id)}</a> {source}',
+        f'href="{above}claims.html#{html.escape(claim.id)}">{html.escape(claim.id)}</a> {source}',
     ]
-    return "".join(f"<p>{line}</p>" for line in lines)
+    told = "\n".join(lines)
+    return f"<p>{told}</p>"
 
 
 def by_whom(found: dict) -> str:
@@ -138,8 +139,10 @@ def explorer(results: dict, root: Path, paper: str | None = None) -> str:
         short = html.escape(papers.papers()[claim.artifact.split(".")[0]]["short"])
         rows.append(
             [
-                f'<span id="{html.escape(claim.id)}">{short}</span>',
-                folded(claim, found, results, ""),
+                short,
+                folded(claim, found, results, "").replace(
+                    "<details>", f'<details id="{html.escape(claim.id)}">', 1
+                ),
                 printed(claim),
                 found_text(claim, found),
                 badge(found["verdict"]),
@@ -160,7 +163,7 @@ def explorer(results: dict, root: Path, paper: str | None = None) -> str:
         if paper is None
         else ("Verdict", "Evidence", "Weight")
     )
-    return table(
+    shown = table(
         head,
         rows,
         filterable=True,
@@ -169,6 +172,8 @@ def explorer(results: dict, root: Path, paper: str | None = None) -> str:
         widths=(9, 37, 13, 13, 11, 9, 8),
         address=paper is None,
     )
+    # site.js sets these formulas when they come into view
+    return shown.replace('class="math notranslate nohighlight"', 'class="vp-math"')
 
 
 def list_address(above: str = "", **wanted: str) -> str:

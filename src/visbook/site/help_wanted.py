@@ -19,7 +19,7 @@ def wanted(results: dict, root: Path) -> str:
         short = papers.papers()[row["paper"]]["short"]
         name = link(one.artifact, f"{short}, {printed_name(row)}", results)
         hours = f"{one.hours:,.2f}" if one.runs else "no training"
-        data = f"{one.gigabytes:,.1f} GB" if one.gigabytes else "-"
+        data = f"{one.gigabytes:,.1f} GB" if one.gigabytes else "–"
         lines = "<br>".join(map(code, one.command.splitlines()))
         rows.append([name, str(one.claims), hours, f"{one.runs:,}", data, lines])
     head = ["Artifact", "Claims", "Hours", "Runs", "To fetch", "Command"]
@@ -31,10 +31,10 @@ def sent(results: dict, root: Path) -> str:
     one run are a spread."""
     found = others.accepted()
     if not found:
-        return "Nobody has sent records yet, so every verdict of this book rests on one party: us."
+        return "Nobody has sent records yet, so every verdict of this book rests on our work alone."
     rows = []
     for row in others.beside(records.all_records("tune", store.stores()[1:]), found):
-        spread = "-" if row["spread"] is None else f"{row['spread']:.2f} points"
+        spread = "–" if row["spread"] is None else f"{row['spread']:.2f} points"
         values = "<br>".join(map(value, row["values"]))
         words = (html.escape(str(row[name])) for name in ("method", "task", "backbone", "seed"))
         rows.append([*words, values, spread])

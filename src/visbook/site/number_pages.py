@@ -16,7 +16,7 @@ from visprompt.words import WORST_FIRST
 from ..auditing import KINDS
 from ..auditing.cells import cells_of, numbers
 from ..auditing.findings import row_name, table_name
-from ..pages.friendly import MINUS
+from ..pages.friendly import named
 from ..studies.comparable import listed
 from .tables import badge, code, link, table
 
@@ -115,13 +115,15 @@ def finding_table(found: list[dict], results: dict) -> str:
         )
         notes = (finding["quote"], finding["reading"])
         reading = "".join(
-            f'<br><span class="vp-how">{html.escape(note)}</span>' for note in notes if note
+            f'<br><span class="vp-how">{html.escape(in_words(note))}</span>'
+            for note in notes
+            if note
         )
         rows.append(
             [
                 f'<span id="{anchor(finding["id"])}">{where}</span><br>{code(finding["id"])}',
                 html.escape(finding["kind"]),
-                html.escape(finding["what"]) + reading,
+                html.escape(in_words(finding["what"])) + reading,
                 html.escape(in_words(finding["printed"])),
                 html.escape(in_words(finding["computed"])),
                 badge(finding["verdict"]),
@@ -190,8 +192,8 @@ def marked(id: str, frame: pd.DataFrame, marks: dict, above: str = "") -> str:
 
 
 def in_words(text: str) -> str:
-    """A text with the names of columns for reading, and a minus sign in front of numbers."""
-    return MINUS.sub("−", COLUMN.sub(lambda name: html.unescape(head(name[0])), text))
+    """A text with the names of columns and numbers for reading."""
+    return named(COLUMN.sub(lambda name: html.unescape(head(name[0])), text))
 
 
 def head(column: str) -> str:
@@ -211,7 +213,7 @@ def marked_cell(text: str, found: list[dict], bold: bool, above: str = "") -> st
         return body
     worst = min(found, key=lambda finding: WORST_FIRST.index(finding["verdict"]))
     told = html.escape(
-        "; ".join(f"{f['verdict']}: {f['what']}: {f['computed']}" for f in found[:4])
+        in_words("; ".join(f"{f['verdict']}: {f['what']}: {f['computed']}" for f in found[:4]))
     )
     # nothing decides which of them is wrong
     pair = worst["verdict"] == "disagrees" and len(worst["marks"]) > 1
@@ -239,13 +241,13 @@ def quotations(results: dict, root: Path) -> str:
         (here, *_), (there, row, column) = finding["cells"]
         rows.append(
             [
-                html.escape(finding["what"]),
+                html.escape(in_words(finding["what"])),
                 f"{short[there.split('.')[0]]}, {table_name(there)}",
                 html.escape(cells_of(there).iloc[row][column]),
                 f"{short[here.split('.')[0]]}, {table_name(here)}",
                 html.escape(finding["printed"]),
                 badge(finding["verdict"]),
-                html.escape(finding["reading"]),
+                html.escape(in_words(finding["reading"])),
             ]
         )
     head = ["What", "One paper", "prints", "Another", "prints", "Verdict", "Likely reading"]

@@ -43,9 +43,9 @@ def told(found: dict) -> str:
     names = found["parties"]
     if not names:
         return ""
-    who, word = html.escape(", ".join(names)), DONE[found["evidence"]]
-    count = "one party" if len(names) == 1 else f"{len(names)} independent parties"
-    text = f"{word} by {count}: {who}."
+    count, who = f"{len(names)} independent parties", html.escape(", ".join(names))
+    by = f"{count}: {who}" if names != [US] else "us alone"
+    text = f"{DONE[found['evidence']]} by {by}."
     if found["spread"]:
         both, runs, points = found["spread"]
         text += f" Others also sent {both} of its {runs} runs; the values of one run lie up to "

@@ -53,7 +53,7 @@ def plain_docstring(app, what, name, obj, options, lines) -> None:
 def load_mathjax(app, pagename, templatename, context, doctree) -> None:
     """Have MathJax on a page whose only mathematics stands in HTML of ours; Sphinx sees none
     there."""
-    if 'class="math ' in context.get("body", ""):
+    if re.search('class="(math |vp-math")', context.get("body", "")):
         app.env.get_domain("math").data["has_equations"][pagename] = True
 
 

@@ -58,6 +58,7 @@ class Claim:
     data_sets: Whole = 1  # how many it speaks of: one task cannot stand for several
     least: Number = None  # what the estimate cannot be below, such as 0 of a share, ...
     most: Number = None  # ... and above
+    exceptions: bool = False  # the estimate counts what speaks against the claim
 
 
 def papers() -> dict[str, dict]:
