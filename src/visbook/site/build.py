@@ -73,7 +73,11 @@ MADE_BY = (
     which_method,
 )
 MAKERS = {name: make for module in MADE_BY for name, make in module.MAKERS.items()}
-FOR_READERS = {*claims.MAKERS, *front.MAKERS, *tables.MAKERS}  # where ids have names for readers
+FOR_READERS = {  # where ids have names for readers
+    name
+    for module in (claims, front, number_pages, recipe_pages, rule_pages, sentence_pages, tables)
+    for name in module.MAKERS
+}
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")
 
 
@@ -161,11 +165,11 @@ def add_notebook(
         if cell.cell_type == "markdown":
             cell.source = spelled(cell.source)
         for output in cell.get("outputs", []):
-            if "text/html" in output.get("data", {}):
-                shown = pictures.smaller("".join(output["data"]["text/html"]))
+            for kind in {"text/html", "text/markdown"} & {*output.get("data", {})}:
+                shown = pictures.smaller("".join(output["data"][kind]))
                 shown = friendly(spelled(shown))
                 # the head of an index
-                output["data"]["text/html"] = shown.replace("<th></th>", "<td></td>")
+                output["data"][kind] = shown.replace("<th></th>", "<td></td>")
     line = (
         f'<p class="vp-source">Profile <strong>{profile}</strong>, commit '
         f"{tables.code(str(results['commit']))}. "

@@ -52,8 +52,9 @@ def shown(name: str, made: dict, took: Sequence[tuple[float, str]]) -> str:
     most = "".join(machine for machine, _ in machines.most_common(1))
     where = f"on {html.escape(most)}" if len(machines) < 2 else f"mostly on {html.escape(most)}"
     here = f"; it took {made['duration']:.0f} seconds for this site" if "duration" in made else ""
+    records = f"{len(took):,} records" if len(took) > 1 else "one record"
     runs = (
-        f" Its {len(took):,} records took {length(sum(seconds for seconds, _ in took))} to make, "
+        f" Its {records} took {length(sum(seconds for seconds, _ in took))} to make, "
         f"{where}. <code>visprompt verify 3</code> repeats three of the kept ones and compares; "
         f'<a href="../what-a-record-holds.html#run-again">to repeat a run of your choice</a>, '
         f"remove its record first."
@@ -68,7 +69,13 @@ def shown(name: str, made: dict, took: Sequence[tuple[float, str]]) -> str:
 
 def length(seconds: float) -> str:
     """A time for readers: in minutes, or in hours."""
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+    return (
+        f"{seconds:.0f} seconds"
+        if seconds < 90
+        else f"{seconds / 60:.0f} minutes"
+        if seconds < 5400
+        else f"{seconds / 3600:.1f} hours"
+    )
 
 
 def at_scale(name: str, found: dict) -> str:
@@ -81,12 +88,14 @@ def at_scale(name: str, found: dict) -> str:
         return ""
     runs, hours = (sum(float(plan[id][key]) for id in mine) for key in ("runs", "hours"))
     data = max(float(plan[id]["gigabytes"]) for id in mine)
+    digits = 1 if hours < 100 else 0
     how = speed_of(None, usual_precision("paper")).how
     command = f'make sweep ARTIFACTS="{" ".join(mine)}" PROFILE=paper DEVICE=cuda DATA=FOLDER'
     return (
         f"<p>At the papers' scale: <code>{html.escape(command)}</code>. That is "
-        f"{runs:,.0f} runs (one that several tables share counts for each), {hours:,.1f} GPU hours "
-        f"({how}), and {data:,.0f} GB or more to fetch. One printed number alone, on any GPU: "
+        f"{runs:,.0f} runs (one that several tables share counts for each), "
+        f"{hours:,.{digits}f} GPU hours ({how}), and {data:,.0f} GB or more to fetch. One printed "
+        f"number alone, on any GPU: "
         f'<a href="../downloads/{ONE_CELL}.py" download>{ONE_CELL}.py</a>.</p>'
     )
 

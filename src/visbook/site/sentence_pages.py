@@ -21,6 +21,7 @@ from ..auditing.sentences import (
     read_sentences,
     second_reading,
 )
+from ..pages.judging import rich
 from .number_pages import anchor
 from .tables import code, table
 
@@ -112,8 +113,8 @@ def sentences(results: dict, root: Path, paper: str) -> str:
     rows = [
         [
             f'{row.number}<br><span class="vp-how">{html.escape(row.section)}</span>',
-            f'{html.escape(row.says)}<br><span class="vp-how">{html.escape(row.why)}</span>',
-            html.escape(row.against),
+            f'{rich(row.says)}<br><span class="vp-how">{rich(row.why)}</span>',
+            rich(row.against),
             row.outcome,
             judged(row.finding, findings, results),
         ]
