@@ -1,5 +1,5 @@
 """How the book is written, as far as a program can hold it: what a reader meets on every
-page, and every alternative text.
+page, every alternative text, every claim.
 
 Exempt are code, pages of the API and of records; and printed values, wherever they stand.
 """
@@ -11,6 +11,7 @@ import pytest
 from sites import REAL, stale
 
 from visbook.pages import friendly
+from visbook.site.claims import asserted, is_value, statement
 from visprompt import manifests, papers
 from visprompt.methods import METHODS
 from visprompt.paths import MANIFESTS
@@ -111,17 +112,19 @@ RULES = {  # what no reader should meet, examples of it, and what looks like it 
     ),
     "output of a program": (
         rf"(?<![\w.,−–/-])(?<!Table )(?<!Section )1 ({NOUNS})\b|\bnan\b|\bNone (of|to) None\b"
-        r"|[−-]0(\.0+)?(?![\d.])|[{}]|\de[+-]?0\d|\d\.\d*[1-9]\d{6,}",
+        r"|[−-]0(\.0+)?(?![\d.])|\{[\w'\"]+[}:]|\\[a-z]+\{|\de[+-]?0\d|\d\.\d*[1-9]\d{6,}",
         (
             "1 threads",
             "took 1 minutes",
             "nan to 3",
             "None of None",
             "[−3.5, −0.0]",
-            "{'a'}",
+            "{'a': 1}",
+            "for {name}",
+            r"\max{x}",
             "1e-09",
-        )
-        + ("0.0005208333333333333",),
+            "0.0005208333333333333",
+        ),
         (
             "1 thread",
             "11 points",
@@ -129,6 +132,7 @@ RULES = {  # what no reader should meet, examples of it, and what looks like it 
             "nanometre",
             "0.0",
             "−0.05",
+            "{i : i < 3}",
             "1e-5",
             "0.00052",
         ),
@@ -237,3 +241,42 @@ def test_every_page_is_written_by_the_rules():
             told = faults(page.read_text(), printed)
             found += [f"{page.relative_to(REAL)}: {fault}" for fault in told]
     assert not found, "\n".join(found)
+
+
+VERBS = """achieves? acts adds? are attends? beats? becomes? bound can changes comes contribute
+converges? costs? depends? differs? does? enhances equals? evaluates exceeds? exhibits
+falls? follows? gains? generates gets gives? goes grows? has have helps? holds?
+improves? is keeps? leads? learns? lies looks loses? lowers? makes? matters? may means
+needs? outperforms? performs? prefers? presents raises ranks? reaches remains? removes
+resemble resists reverses rises? saves? scales? select share showcases shrinks? stays?
+succeed takes? trains? uses? varies vary""".split()
+
+
+def is_sentence(text: str, shown: str) -> bool:
+    """Whether a claim has a verb, begins like a sentence and ends in one full stop."""
+    verb = re.search(rf"\b({'|'.join(VERBS)})\b", text)
+    begins = re.match(r"(<span class=.math|“|k-means|iVPT|\W?[A-ZΑ-Ω0-9])", shown)
+    return bool(verb and begins and re.search(r"[^.;:,][.?!]$", shown))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("mean accuracy of SPT-Deep", "Mean accuracy of SPT-Deep."),
+        ("The same as NORM-TUNE.", "The same as NORM-TUNE.."),
+        ("AP beats VP.", "AP beats VP.."),
+        ("AP beats VP", "AP beats VP"),
+        ("80.45 against 76.03", "80.45 against 76.03."),
+        ("it beats VP", "it beats VP."),
+    ],
+)
+def test_what_is_no_sentence_is_found(text, shown):
+    assert not is_sentence(text, shown)
+
+
+def test_every_claim_is_a_sentence():
+    every = papers.claims()
+    assert [one.id for one in every if not is_sentence(asserted(one), statement(one))] == []
+    assert [
+        one.id for one in every if asserted(one) == one.metric or (not one.says and is_value(one))
+    ] == []
