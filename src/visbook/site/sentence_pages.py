@@ -112,7 +112,8 @@ def sentences(results: dict, root: Path, paper: str) -> str:
     findings = {finding["id"] for finding in results["findings"]}
     rows = [
         [
-            f'{row.number}<br><span class="vp-how">{html.escape(row.section)}</span>',
+            f'{row.number}<br><span class="vp-how">'
+            f"{html.escape(row.section.partition(' $')[0])}</span>",
             f'{rich(row.says)}<br><span class="vp-how">{rich(row.why)}</span>',
             rich(row.against),
             row.outcome,
