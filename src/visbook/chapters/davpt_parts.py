@@ -106,7 +106,7 @@ def cost_table(ratios: dict, memory: dict[str, records.Record]) -> pd.DataFrame:
     before, after = (float(prose()[f"latency-{when}"].split()[0]) for when in ("before", "after"))
     bias, dash = printed_counts("davpt.table-4")[0], "–"
     rows = [
-        ("all components, printed", f"{after / before:.3g}", dash, dash, f"{bias['printed']:g}")
+        ("all components, printed", f"{after / before:.3f}", dash, dash, f"{bias['printed']:g}")
     ]
     for slug in ("da-vpt", "da-vpt-plus"):
         values = ratios.get(slug, ([], None))[0]

@@ -54,7 +54,7 @@ LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 TYPED = {"&gt;=": "≥", "&lt;=": "≤", "+-": "±", "sqrt(": "√("}
 # a hyphen in front of a number, or of a letter's name behind one
 MINUS = re.compile(r"(?<![\w./{^_\\–−-])-(?=\.?\d)|(?<=\d)-(?=[α-ω])")
-ZERO = re.compile(r"−(0(?:\.0+)?)(?![\d.])")
+ZERO = re.compile(r"(?<![\w)])[+−](0(?:\.0+)?)(?![\d.])")  # a zero has no sign
 KEPT = re.compile(  # no text for readers
     r"<(code|pre|script|style)\b.*?</\1>|\\\(.*?\\\)|\$[^$\n]+\$|`[^`\n]+`|<[^>]*>", re.S
 )

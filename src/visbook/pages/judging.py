@@ -259,8 +259,7 @@ def unit(claim: papers.Claim, value: float) -> str:
     if counts_exceptions(claim):
         return " exception" + "s" * (value != 1)
     named = UNIT.findall(claim.metric)
-    told = f" {UNITS[named[-1]]}" if named else ""
-    return told.removesuffix("s") if value == 1 else told
+    return f" {UNITS[named[-1]]}" if named else ""
 
 
 def counts_exceptions(claim: papers.Claim) -> bool:
@@ -292,9 +291,8 @@ def found_text(claim: papers.Claim, found: dict) -> str:
     if found["estimate"] is None:
         return ""
     step = claim.tolerance or 0
-    exact = found["low"] == found["high"]
-    seen = found["estimate"] if exact else round(found["estimate"], 9)
-    text, told = number(seen, step), unit(claim, seen if exact else 2)  # "1 [0, 2] points"
+    seen = found["estimate"] if found["low"] == found["high"] else round(found["estimate"], 9)
+    text, told = number(seen, step), unit(claim, seen)
     if None in (found["low"], found["high"]):
         return f"{text}{told} (no interval)"
     if found["high"] > found["low"]:

@@ -165,11 +165,14 @@ def add_notebook(
         if cell.cell_type == "markdown":
             cell.source = spelled(cell.source)
         for output in cell.get("outputs", []):
-            for kind in {"text/html", "text/markdown"} & {*output.get("data", {})}:
-                shown = pictures.smaller("".join(output["data"][kind]))
+            if "text/markdown" in output.get("data", {}):
+                told = "".join(output["data"]["text/markdown"])
+                output["data"]["text/markdown"] = friendly(spelled(told))
+            if "text/html" in output.get("data", {}):
+                shown = pictures.smaller("".join(output["data"]["text/html"]))
                 shown = friendly(spelled(shown))
                 # the head of an index
-                output["data"][kind] = shown.replace("<th></th>", "<td></td>")
+                output["data"]["text/html"] = shown.replace("<th></th>", "<td></td>")
     line = (
         f'<p class="vp-source">Profile <strong>{profile}</strong>, commit '
         f"{tables.code(str(results['commit']))}. "

@@ -52,12 +52,11 @@ def shown(name: str, made: dict, took: Sequence[tuple[float, str]]) -> str:
     most = "".join(machine for machine, _ in machines.most_common(1))
     where = f"on {html.escape(most)}" if len(machines) < 2 else f"mostly on {html.escape(most)}"
     here = f"; it took {made['duration']:.0f} seconds for this site" if "duration" in made else ""
-    records = f"{len(took):,} records" if len(took) > 1 else "one record"
     runs = (
-        f" Its {records} took {length(sum(seconds for seconds, _ in took))} to make, "
-        f"{where}. <code>visprompt verify 3</code> repeats three of the kept ones and compares; "
-        f'<a href="../what-a-record-holds.html#run-again">to repeat a run of your choice</a>, '
-        f"remove its record first."
+        f" Its {counted(len(took), 'record')} took {length(sum(seconds for seconds, _ in took))} "
+        f"to make, {where}. <code>visprompt verify 3</code> repeats three of the kept ones and "
+        'compares; <a href="../what-a-record-holds.html#run-again">to repeat a run of your choice'
+        "</a>, remove its record first."
         if took
         else ""
     )
@@ -68,14 +67,15 @@ def shown(name: str, made: dict, took: Sequence[tuple[float, str]]) -> str:
 
 
 def length(seconds: float) -> str:
-    """A time for readers: in minutes, or in hours."""
-    return (
-        f"{seconds:.0f} seconds"
-        if seconds < 90
-        else f"{seconds / 60:.0f} minutes"
-        if seconds < 5400
-        else f"{seconds / 3600:.1f} hours"
-    )
+    """A time for readers: in seconds, in minutes, or in hours."""
+    if seconds < 90:
+        return counted(round(seconds), "second")
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things: 1 record, 2,000 records."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
 def at_scale(name: str, found: dict) -> str:

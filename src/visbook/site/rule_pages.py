@@ -22,7 +22,9 @@ def power(results: dict, root: Path) -> str:
         for tasks in TASKS
         for seeds in SEEDS
     ]
-    shown = table(["Tasks", "Seeds", *(f"{n} point{'s' * (n != 1)}" for n in POINTS)], rows)
+    shown = table(
+        ["Tasks", "Seeds", *(f"{points} point{'s' * (points != 1)}" for points in POINTS)], rows
+    )
     fallen = simulated(0, 3, 3, of_seeds=FALLEN)
     wrong = 100 * (fallen["above"] + fallen["below"])
     return (
