@@ -51,6 +51,7 @@ def test_names_for_readers_stand_outside_of_code_and_addresses():
         == "−3.05 [−4.39, −.71, 0.0], 2026-11-27, 10⁻¹², 0.0079, 2 × 10⁸"
     )
     assert friendly("<code>x -1</code> $10^{-3}$ A-1") == "<code>x -1</code> $10^{-3}$ A-1"
+    assert friendly("x < 0 gives -3.75 if y > 4") == "x < 0 gives −3.75 if y > 4"
     assert friendly(r"beta = 1, $\beta = 1.5$") == r"β = 1, $\beta = 1.5$"
     assert friendly(
         "t &gt;= eta^-1 (1-sigma)^(-2) P^2, v_3^T v_4, alpha_nd, beta=1, an alphabet"

@@ -56,7 +56,7 @@ TYPED = {"&gt;=": "≥", "&lt;=": "≤", "+-": "±", "sqrt(": "√("}
 MINUS = re.compile(r"(?<![\w./{^_\\–−-])-(?=\.?\d)|(?<=\d)-(?=[α-ω])")
 ZERO = re.compile(r"(?<![\w)])[+−](0(?:\.0+)?)(?![\d.])")  # a zero has no sign
 KEPT = re.compile(  # no text for readers
-    r"<(code|pre|script|style)\b.*?</\1>|\\\(.*?\\\)|\$[^$\n]+\$|`[^`\n]+`|<[^>]*>", re.S
+    r"<(code|pre|script|style)\b.*?</\1>|\\\(.*?\\\)|\$[^$\n]+\$|`[^`\n]+`|</?[a-zA-Z!][^>]*>", re.S
 )
 
 
