@@ -185,7 +185,7 @@ chapter.show(
     ap.share_figure,
     rows,
     f"Mean accuracy over {', '.join(dict.fromkeys(rows.task))}, {ap.seeds_of(rows)}.",
-    "Mean accuracy of full fine-tuning, VP and AP over the share of the training images.",
+    ap.share_alt,
 )
 ap.judge_shares(chapter, rows)
 page.not_run(

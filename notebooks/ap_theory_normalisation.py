@@ -91,7 +91,7 @@ for claim, value in (
 # **What to take from it.** The proposition is an identity and holds to machine precision. Its conditions show what
 # normalisation tuning cannot do. $\beta$ has one number per channel, so for ViTs it covers only prompts of the form
 # $\delta_{p,d} = \beta_d - \mu_p$, while AP has one number per token and channel. And $\gamma_d = \sigma_{b,p}$ asks that
-# all tokens have one scale. Two details of real layers break the identity: the epsilon in the denominator, by about its
+# all tokens have one scale. Two details of real layers break the identity: the ε in the denominator, by about its
 # own size, and a zero-padded 3 × 3 convolution, at the border (the paper's A5 is a 1 × 1 convolution).
 
 # %% [markdown]

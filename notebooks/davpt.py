@@ -189,7 +189,7 @@ segmented = masks.found(chapter)
 masks.show(chapter, "davpt.table-2", segmented, masks.COMPARED)
 for claim, better, worse in masks.DAVPT_CLAIMS:
     masks.judge(chapter, f"davpt.table-2.{claim}", segmented, better, worse)
-masks.end(chapter, "davpt.table-2", "ade20k", "pascal_context")
+masks.end(chapter, "davpt.table-2", "ADE20K", "PASCAL Context")
 
 # %% [markdown]
 # (davpt.table-3)=

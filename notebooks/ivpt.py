@@ -232,7 +232,7 @@ masks.show(chapter, "ivpt.table-7", segmented, [*masks.PRINTED], printed=True)
 for claim, better, worse in masks.IVPT_CLAIMS:
     masks.judge(chapter, f"ivpt.table-7.{claim}", segmented, better, worse)
 page.printed("ivpt.table-7", "Table 7 as printed")
-masks.end(chapter, "ivpt.table-7", "ade20k")
+masks.end(chapter, "ivpt.table-7", "ADE20K")
 
 # %% [markdown]
 # (ivpt.table-9)=

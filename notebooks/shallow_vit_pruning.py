@@ -28,6 +28,7 @@ data_dir = None  # folder with the task folders cifar10 and plants, for Figure 6
 # %% tags=["hide-input", "remove-output"]
 from visbook.chapters import shallow_images, shallow_pruning
 from visbook.chapters.shallow_runs import COUNTS, ImageParameters, opened
+from visbook.pages.friendly import named
 from visbook.studies import plan
 
 p, page, runs = opened("shallow_vit_pruning", ImageParameters, globals())
@@ -123,7 +124,7 @@ else:
         images.figure(),
         record,
         evidence="trend",
-        how=f"Means and 95 % intervals of {images.seeds} seeds, {images.first.steps} steps a run.",
+        how=f"Means and 95 % intervals of {images.seeds} seeds, {images.first.steps} steps per run.",
         caption=f"{what}, with more and more of the background tokens removed.",
         alt=f"Without background tokens accuracy is {sum(g.mean() for g in images.gains()) / len(images.counts):.1f} points "
         f"higher on average, and {images.need[-1].mean():.0f} instead of {images.need[0].mean():.0f} images are needed. With "
@@ -137,7 +138,7 @@ if what == shallow_images.SMALL:
         "shallowvit.figure-6",
         why="The figure itself needs 50,000 CIFAR-10 images and ImageNet photographs of plants, in FOLDER as the task "
         "folders cifar10 and plants. The paper's initial models are not available. The first five blocks of "
-        f"{shallow_images.PRINTED_IMAGES['backbone']}, with ImageNet weights and with random ones, would replace them.",
+        f"{named(shallow_images.PRINTED_IMAGES['backbone'])}, with ImageNet weights and with random ones, would replace them.",
     )
 
 # %% [markdown]

@@ -47,11 +47,15 @@ def test_names_for_readers_stand_outside_of_code_and_addresses():
         assert friendly(kept) == kept
     assert friendly("vit_tiny_patch16_224.augreg_in21k_ft_in1k.") == "ViT-Tiny."
     assert (
-        friendly("-3.05 [-4.39, -.71], 2026-11-27, 1e-12")
-        == "−3.05 [−4.39, −.71], 2026-11-27, 10⁻¹²"
+        friendly("-3.05 [-4.39, -.71, -0.0], 2026-11-27, 1e-12, 7.9e-03, 2e+08")
+        == "−3.05 [−4.39, −.71, 0.0], 2026-11-27, 10⁻¹², 0.0079, 2 × 10⁸"
     )
     assert friendly("<code>x -1</code> $10^{-3}$ A-1") == "<code>x -1</code> $10^{-3}$ A-1"
+    assert friendly("x < 0 gives -3.75 if y > 4") == "x < 0 gives −3.75 if y > 4"
     assert friendly(r"beta = 1, $\beta = 1.5$") == r"β = 1, $\beta = 1.5$"
+    assert friendly(
+        "t &gt;= eta^-1 (1-sigma)^(-2) P^2, v_3^T v_4, alpha_nd, beta=1, an alphabet"
+    ) == ("t ≥ η⁻¹ (1−σ)⁻² P², v₃ᵀ v₄, α_nd, beta=1, an alphabet")
 
 
 def test_what_the_glossary_says_is_not_said_below_every_claim():

@@ -284,12 +284,27 @@ def vp_from_layer_0(backbone: Backbone) -> float:
         return (prompted(images) - plain).abs().max().item()
 
 
+def share_means(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean accuracy of each method, a column for every share of the images."""
+    table = comparable(rows, ["variant", "share"]).groupby(["variant", "share"], sort=False)
+    return table.test.mean().unstack().sort_index(axis=1)
+
+
+def share_alt(rows: pd.DataFrame) -> str:
+    """The lines of Figure A3 in words."""
+    means = share_means(rows)
+    lines = (
+        f"{name} {line.iloc[0]:.1f} to {line.iloc[-1]:.1f} %" for name, line in means.iterrows()
+    )
+    few, every = means.columns[0], means.columns[-1]
+    return f"Mean accuracy from {few:.0f} to {every:.0f} % of the images: {', '.join(lines)}."
+
+
 def share_figure(rows: pd.DataFrame) -> Figure:
     """Figure A3: a line per method, from its mean accuracy with the fewest images (hollow) to that
     with all; the gain stands at its end."""
     fig, ax = plt.subplots(figsize=(7, 2.8))
-    table = comparable(rows, ["variant", "share"]).groupby(["variant", "share"], sort=False)
-    means = table.test.mean().unstack().sort_index(axis=1)
+    means = share_means(rows)
     gains = means.iloc[:, -1] - means.iloc[:, 0]
     for place, (variant, line) in enumerate(means.iloc[::-1].iterrows()):
         color = plots.PALETTE[rows[rows.variant == variant].method.iloc[0]]

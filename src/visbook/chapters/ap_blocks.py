@@ -1,5 +1,6 @@
 """AP at every block: what it costs, how well it does, and which end of a network it prefers."""
 
+import itertools
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
@@ -96,18 +97,27 @@ def best_block(rows: pd.DataFrame, methods: Sequence[str]) -> str:
     return f": {plots.NAMES[methods[0]]} higher at {(lead > 0).sum()} of {len(lead)} blocks"
 
 
+def panels(rows: pd.DataFrame, methods: Sequence[str]) -> list[tuple[tuple[str, str], str]]:
+    """(Backbone, task) of each panel, row by row, and what it shows."""
+    backbones, tasks = (list(dict.fromkeys(rows[name])) for name in ("backbone", "task"))
+    found = []
+    for backbone, task in itertools.product(backbones, tasks):
+        mine = rows[(rows.backbone == backbone) & (rows.task == task)]
+        title = f"{named(backbone)}, {named(task)}{best_block(mine, methods)}"
+        found.append(((backbone, task), title))
+    return found
+
+
 def block_grid(rows: pd.DataFrame, methods: Sequence[str] = ("ap",)) -> Figure:
     """Accuracy by block: a row for every backbone, a column for every task."""
-    backbones, tasks = (list(dict.fromkeys(rows[name])) for name in ("backbone", "task"))
-    shape = len(backbones), len(tasks)
+    shape = rows.backbone.nunique(), rows.task.nunique()
     fig, axes = plt.subplots(
         *shape, figsize=(max(4.5, 3.5 * shape[1]), 2.8 * shape[0]), squeeze=False
     )
-    for line, backbone in zip(axes, backbones, strict=True):
-        for ax, task in zip(line, tasks, strict=True):
-            mine = rows[(rows.backbone == backbone) & (rows.task == task)]
-            block_plot(ax, mine, methods)
-            ax.set_title(f"{named(backbone)}, {named(task)}{best_block(mine, methods)}", fontsize=9)
+    for ax, ((backbone, task), title) in zip(axes.flat, panels(rows, methods), strict=True):
+        mine = rows[(rows.backbone == backbone) & (rows.task == task)]
+        block_plot(ax, mine, methods)
+        ax.set_title(title, fontsize=9)
     fig.legend(
         *axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8
     )
@@ -123,7 +133,8 @@ def show_blocks(
 ) -> None:
     """Show accuracy by block; nothing where some method was not run at a single one."""
     if all(len(by_block(rows, method)) for method in methods):
-        alt = "Test accuracy against the block with the prompt, one panel per backbone and task."
+        titles = "; ".join(title for _, title in panels(rows, methods))
+        alt = f"Test accuracy over the block with the prompt. {titles}."
         chapter.show(artifact, block_grid(rows, methods), rows, caption, alt)
 
 

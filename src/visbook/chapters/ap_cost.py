@@ -177,7 +177,7 @@ def measured_table(
                     "batch": batch,
                     "training, s/image": f"{train / batch:.2f}",
                     "of full": f"{100 * train / full:.0f} %",
-                    "inference, images/s": f"{batch / infer:.2f}",
+                    "inference, images/s": f"{batch / infer:.3g}",
                     "peak memory, GiB": f"{peaks[word][slug].values['peak_mb'] / 1024:.2f}",
                 }
             )

@@ -37,7 +37,7 @@ def parts(record: Record) -> pd.DataFrame:
         if isinstance(found := record.values.get(name), dict)
     }
     table = pd.DataFrame.from_dict(rows, orient="index")
-    return table.map("{:.2f}".format).rename_axis("precision").reset_index()
+    return table.map("{:.3g}".format).rename_axis("precision").reset_index()
 
 
 def steps(record: Record) -> pd.DataFrame:

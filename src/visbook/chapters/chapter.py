@@ -356,14 +356,14 @@ class Chapter:
         thing,
         frame: pd.DataFrame,
         caption: str,
-        alt: str | None = None,
+        alt: str | Callable[[pd.DataFrame], str] | None = None,
         note: str = "",
     ) -> None:
         """Show a figure or a table that is made of the rows of `frame`; of no row, that it was not
         run.
 
         Args:
-            thing: or the function of `frame` that makes it.
+            thing: or the function of `frame` that makes it, as with `alt`.
         """
         if not len(frame):
             if not self.page.artifacts[artifact]["not_run"]:
@@ -384,7 +384,7 @@ class Chapter:
             how=f"{how} {why}".strip(),
             records=used,
             caption=caption,
-            alt=alt,
+            alt=alt(frame) if callable(alt) else alt,
         )
 
     def present(

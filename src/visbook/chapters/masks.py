@@ -275,8 +275,5 @@ def end(chapter: Chapter, artifact: str, *tasks: str) -> None:
     """Say what of the paper's own size was not run, and what runs it."""
     missing = chapter.p.profile == "quick" or not chapter.page.artifacts[artifact]["shows"]
     if missing:
-        names = (
-            " and ".join(content()["profiles"]["paper"]["tasks"]) if len(tasks) > 1 else tasks[0]
-        )
-        why = f"The paper's mIoU needs {names} and the published weights of ViT-L/16."
+        why = f"The paper's mIoU needs {' and '.join(tasks)} and the published weights of ViT-L/16."
         chapter.page.not_run(artifact, why=why)

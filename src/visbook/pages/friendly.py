@@ -2,6 +2,7 @@
 commands and addresses."""
 
 import re
+from decimal import Decimal
 
 NETWORKS = {
     "vit_nano_patch4_24": "ViT-Nano",
@@ -37,24 +38,31 @@ TASKS = {
     "dsprites_orientation": "dSprites orientation",
 }
 NETWORK = re.compile(
-    rf"\b({'|'.join(map(re.escape, NETWORKS))})(?:\.({'|'.join(sorted(TRAINED, reverse=True))}))?"
-    r"(?![\w=]|\.\w)"
+    rf"(?<![\w#])({'|'.join(map(re.escape, NETWORKS))})"
+    rf"(?:\.({'|'.join(sorted(TRAINED, reverse=True))}))?(?![\w=]|\.\w)"
 )
-TASK = re.compile(rf"(?<![\w./-])({'|'.join(TASKS)})(?![\w=/-])")
-GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "lambda": "λ", "sigma": "σ"}
-SYMBOL = re.compile(rf"(?<!\\)\b({'|'.join(GREEK)})(?= = )")  # \beta of a formula stays
-MINUS = re.compile(r"(?<![\w./{^_\\–−-])-(?=\.?\d)")  # a hyphen in front of a number
-ZERO = re.compile(r"(?<![\w)])[+−-](0\.0+)(?![\d.])")  # a zero has no sign
-POWER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?)0*(\d+)(?!\w|\.\d)")  # 1.8e-15
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-# no text for readers: code, tags and mathematics, in HTML and in Markdown
-KEPT = re.compile(
-    r"<(code|pre|script|style)\b.*?</\1>|<[^>]*>|\\\(.*?\\\)|\$[^$\n]+\$|`[^`\n]*`", re.S
+TASK = re.compile(rf"(?<![\w./#-])({'|'.join(TASKS)})(?![\w=/-])")
+LETTERS = "alpha beta gamma delta epsilon eps zeta eta theta Theta lambda mu nu sigma tau phi rho"
+GREEK = dict(zip(LETTERS.split(), "αβγδεεζηθΘλμνστφρ", strict=True))
+# no part of a word or an id, and no keyword; \beta of a formula stays
+SYMBOL = re.compile(rf"(?<![\w\\=.])(?<![a-z]-)({'|'.join(GREEK)})(?![a-z=-])(?! channel)")
+INDEX = re.compile(r"(?<!\w)([A-Za-zα-ω])_(\d)(?!\w)")
+POWER = re.compile(r"\^(?:(-?\d+)(?!\.?\d|[A-Za-z])|\((-?\d+)\)|(T)\b)")
+FLOAT = re.compile(r"(?<![\w.])(-?)(\d(?:\.\d+)?)e([+-]\d+)\b")
+RAISED = str.maketrans("0123456789-T", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻ᵀ")
+LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+TYPED = {"&gt;=": "≥", "&lt;=": "≤", "+-": "±", "sqrt(": "√("}
+# a hyphen in front of a number, or of a letter's name behind one
+MINUS = re.compile(r"(?<![\w./{^_\\–−-])-(?=\.?\d)|(?<=\d)-(?=[α-ω])")
+ZERO = re.compile(r"(?<![\w)])[+−](0(?:\.0+)?)(?![\d.])")  # a zero has no sign
+KEPT = re.compile(  # no text for readers
+    r"<(code|pre|script|style)\b.*?</\1>|\\\(.*?\\\)|\$[^$\n]+\$|`[^`\n]+`|</?[a-zA-Z!][^>]*>", re.S
 )
 
 
 def friendly(shown: str) -> str:
-    """HTML or Markdown with names for readers in the place of ids, outside of code."""
+    """HTML with names for readers in the place of ids, and mathematics as it is printed, outside of
+    code."""
     parts, last = [], 0
     for match in KEPT.finditer(shown):
         parts += [named(shown[last : match.start()]), match[0]]
@@ -62,17 +70,24 @@ def friendly(shown: str) -> str:
     return "".join([*parts, named(shown[last:])])
 
 
-def power(found: re.Match) -> str:
-    """A number like 1.8e-15 as a reader writes it: 1.8 × 10⁻¹⁵."""
-    number, sign, exponent = found.groups()
-    raised = f"10{(sign + exponent).replace('+', '').translate(RAISED)}"
-    return raised if number == "1" else number if exponent == "0" else f"{number} × {raised}"
-
-
 def named(text: str) -> str:
-    """A text with names for readers, and numbers as they are written by hand: with a minus sign
-    below zero, with powers of ten, and no sign in front of 0.0."""
+    """A text with names for readers, and mathematics as it is printed: α² for alpha^2, −0.5
+    for -0.5, 2 × 10⁸ for 2e+08."""
     text = NETWORK.sub(lambda match: NETWORKS[match[1]] + TRAINED.get(match[2], ""), text)
     text = TASK.sub(lambda match: TASKS[match[1]], text)
     text = SYMBOL.sub(lambda match: GREEK[match[1]], text)
-    return ZERO.sub(r"\1", MINUS.sub("−", POWER.sub(power, text)))
+    text = INDEX.sub(lambda match: match[1] + match[2].translate(LOWERED), text)
+    text = POWER.sub(lambda match: "".join(filter(None, match.groups())).translate(RAISED), text)
+    text = FLOAT.sub(in_tens, text)
+    for typed, printed in TYPED.items():
+        text = text.replace(typed, printed)
+    return ZERO.sub(r"\1", MINUS.sub("−", text))
+
+
+def in_tens(match: re.Match) -> str:
+    """A number with an exponent: 0.0079 for 7.9e-03, 10⁻⁹ for 1e-09."""
+    sign, digits, exponent = match[1], match[2], int(match[3])
+    if abs(exponent) < 4 or not float(digits):
+        return f"{sign}{Decimal(digits).scaleb(exponent):f}" if float(digits) else "0"
+    power = f"10{str(exponent).translate(RAISED)}"
+    return sign + (power if float(digits) == 1 else f"{digits} × {power}")

@@ -44,4 +44,6 @@ def values(field: str, entry: Mapping, own: Protocol) -> list[str]:
 def word(value) -> str:
     """A value as a reader takes it; None is the method's learning rate, or the decay of the
     rest."""
-    return {"None": "as the rest", "True": "yes", "False": "no"}.get(str(value), str(value))
+    return {"None": "as the rest", "True": "yes", "False": "no"}.get(
+        str(value), f"{value:.4g}" if isinstance(value, float) else str(value)
+    )

@@ -73,10 +73,9 @@ MADE_BY = (
     which_method,
 )
 MAKERS = {name: make for module in MADE_BY for name, make in module.MAKERS.items()}
-# where ids have names for readers
-FOR_READERS = {
+FOR_READERS = {  # where ids have names for readers
     name
-    for module in (claims, front, recipe_pages, sentence_pages, tables)
+    for module in (claims, front, number_pages, recipe_pages, rule_pages, sentence_pages, tables)
     for name in module.MAKERS
 }
 MARKER = re.compile(r"<!-- made: ([a-z -]+) -->")

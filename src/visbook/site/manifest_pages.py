@@ -19,7 +19,7 @@ from visprompt.data.leaves import draw_leaves
 from visprompt.data.tasks import SPLITS, load_task
 from visprompt.models.loading import load_backbone
 
-from ..pages.friendly import named
+from ..pages.friendly import NETWORK, named
 from ..studies.forecast import checkpoint_bytes
 from .tables import code, table
 
@@ -99,7 +99,7 @@ def task_row(task: str, about: dict) -> str:
         if numbers
         else "no counts printed"
     )
-    more = [html.escape(about[key]) for key in ("source", "label") if key in about]
+    more = [html.escape(named(about[key])) for key in ("source", "label") if key in about]
     kind = (
         about["benchmark"]
         if about["group"] == "other"
@@ -178,9 +178,9 @@ def timm_facts(group: str, name: str) -> str:
     count = sum(part.numel() for part in network.model.parameters()) - sum(heads)
     facts = {
         "parameters without the classifier": f"{count:,}",
-        "size": f"{checkpoint_bytes(name) / 1e6:,.1f} MB, four bytes a parameter",
-        "input": f"{network.image_size} x {network.image_size}, mean {network.mean}, std "
-        f"{network.std}",
+        "size": f"{checkpoint_bytes(name) / 1e6:,.1f} MB, four bytes per parameter",
+        "input": f"{network.image_size} x {network.image_size}, mean {rounded(network.mean)}, "
+        f"std {rounded(network.std)}",
         "pooling": getattr(network.model, "global_pool", "avg")
         if network.is_vit
         else "mean of all places",
@@ -189,8 +189,13 @@ def timm_facts(group: str, name: str) -> str:
     }
     return table(
         ["Fact", "Value"],
-        [[html.escape(key), html.escape(str(fact))] for key, fact in facts.items()],
+        [[html.escape(key), value(fact)] for key, fact in facts.items()],
     )
+
+
+def rounded(numbers: tuple[float, ...]) -> str:
+    """Three numbers, each with three digits."""
+    return ", ".join(f"{number:.3g}" for number in numbers)
 
 
 def strip(images: torch.Tensor, alt: str, scale: int = 4) -> str:
@@ -216,7 +221,7 @@ def manifest(path: Path, extra=lambda group, name: "") -> str:
                 for field, content in fields.items()
             ]
             parts.append(
-                f"### {html.escape(str(name))}\n\n{extra(group, name)}\n\n"
+                f"### `{html.escape(str(name))}`\n\n{extra(group, name)}\n\n"
                 f"{table(['Field', 'Value'], rows)}\n"
             )
     return "\n".join(parts)
@@ -230,7 +235,7 @@ def value(thing) -> str:
         return "<br>".join(f"{html.escape(str(key))}: {value(part)}" for key, part in thing.items())
     if isinstance(thing, list):
         return ", ".join(map(value, thing))
-    text = html.escape(str(thing))
+    text = NETWORK.sub(lambda match: code(match[0]), html.escape(str(thing)))
     return f'<a href="{text}">{text}</a>' if text.startswith("https://") else text
 
 

@@ -13,7 +13,7 @@ from visprompt.words import NOT_RUN
 
 from ..chapters import released_pairs
 from ..chapters.chapter import PARTS
-from ..pages.recipe_words import values
+from ..pages.recipe_words import values, word
 from ..studies.plan import recipes as recipes_of_papers
 from .tables import badge, code, table
 
@@ -67,7 +67,7 @@ def by_task(slug: str, part: str, tasks: Mapping[str, dict]) -> str:
     rows = {task: given | given.get("recipe", {}) for task, given in tasks.items()}
     columns = dict.fromkeys(n for row in rows.values() for n in row if n != "recipe")
     every = [
-        [code(task), *(html.escape(str(row.get(name, "–"))) for name in columns)]
+        [code(task), *(html.escape(word(row.get(name, "–"))) for name in columns)]
         for task, row in rows.items()
     ]
     where = f", {PARTS[part]}" if part else ""

@@ -88,12 +88,14 @@ def at_scale(name: str, found: dict) -> str:
         return ""
     runs, hours = (sum(float(plan[id][key]) for id in mine) for key in ("runs", "hours"))
     data = max(float(plan[id]["gigabytes"]) for id in mine)
+    digits = 1 if hours < 100 else 0
     how = speed_of(None, usual_precision("paper")).how
     command = f'make sweep ARTIFACTS="{" ".join(mine)}" PROFILE=paper DEVICE=cuda DATA=FOLDER'
     return (
         f"<p>At the papers' scale: <code>{html.escape(command)}</code>. That is "
-        f"{runs:,.0f} runs (one that several tables share counts for each), {hours:,.1f} GPU hours "
-        f"({how}), and {data:,.0f} GB or more to fetch. One printed number alone, on any GPU: "
+        f"{runs:,.0f} runs (one that several tables share counts for each), "
+        f"{hours:,.{digits}f} GPU hours ({how}), and {data:,.0f} GB or more to fetch. One printed "
+        f"number alone, on any GPU: "
         f'<a href="../downloads/{ONE_CELL}.py" download>{ONE_CELL}.py</a>.</p>'
     )
 

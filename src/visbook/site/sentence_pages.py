@@ -21,6 +21,7 @@ from ..auditing.sentences import (
     read_sentences,
     second_reading,
 )
+from ..pages.judging import rich
 from .number_pages import anchor
 from .tables import code, table
 
@@ -111,9 +112,10 @@ def sentences(results: dict, root: Path, paper: str) -> str:
     findings = {finding["id"] for finding in results["findings"]}
     rows = [
         [
-            f'{row.number}<br><span class="vp-how">{html.escape(row.section)}</span>',
-            f'{html.escape(row.says)}<br><span class="vp-how">{html.escape(row.why)}</span>',
-            html.escape(row.against),
+            f'{row.number}<br><span class="vp-how">'
+            f"{html.escape(row.section.partition(' $')[0])}</span>",
+            f'{rich(row.says)}<br><span class="vp-how">{rich(row.why)}</span>',
+            rich(row.against),
             row.outcome,
             judged(row.finding, findings, results),
         ]

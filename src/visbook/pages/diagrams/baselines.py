@@ -71,7 +71,7 @@ def bias() -> Figure:
 @picture("norm-tune")
 def norm_tune() -> Figure:
     """Inside one block, then the last LayerNorm and the head. Both LayerNorms of the block and the
-    last one are trained: each has a scale gamma and a shift beta a channel. Attention, projections
+    last one are trained: each has a scale γ and a shift β per channel. Attention, projections
     and MLP stay grey."""
     s = Sketch(2.55)
     y = 1.35

@@ -46,7 +46,7 @@ def cdc() -> Figure:
 @picture("ivpt")
 def ivpt() -> Figure:
     """As in CDC, the prompts of the block before are added to each block's, here weighted by a
-    trained N by N matrix gamma. After each block except the last, the patches that the class token
+    trained N by N matrix γ. After each block except the last, the patches that the class token
     attends to most are circled, and a trained prompt is added to each of them."""
     s = Sketch(3.95)
     kinds = ("computed", ("dropped", "computed"), ("dropped", "computed"), "dropped")
@@ -127,7 +127,7 @@ def tower(s: Sketch, x, low, kind, layers=3, patches=1, rise=1.02):
 def ivpt_figure_1() -> Figure:
     """Three towers of two blocks. In the first, each block has prompts of its own and what comes
     out for them is not used. In the second, prompts that come out are passed on and new ones are
-    added to them. In the third, those of the block before, weighted by gamma, are added to the
+    added to them. In the third, those of the block before, weighted by γ, are added to the
     prompts that enter a block, and salient patches get a trained prompt added."""
     s = Sketch(3.25)
     for x, kind, words in (
