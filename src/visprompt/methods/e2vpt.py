@@ -74,13 +74,17 @@ class Method(prompts.Deep):
         return [self.token_mask, self.segment_mask]
 
     def entering(self, index: int) -> torch.Tensor:
-        masks = self.leaves if self.training and torch.is_grad_enabled() else self.masks()
-        tokens, segments = (mask[index] for mask in masks)
-        return self.prompts[index] * self.whole(segments) * tokens[:, None]
+        tokens, segments = self.token_mask[index], self.segment_mask[index]
+        if self.training and torch.is_grad_enabled():
+            tokens, segments = (self.watched(kind, index) for kind in range(2))
+        whole = segments.repeat_interleave(
+            self.prompts[index].shape[1] // self.settings.segments, 1
+        )
+        return self.prompts[index] * whole * tokens[:, None]
 
-    def whole(self, segments: torch.Tensor) -> torch.Tensor:
-        """A mask of segments (N, S) as one of entries (N, D)."""
-        return segments.repeat_interleave(self.prompts[0].shape[1] // segments.shape[1], 1)
+    def watched(self, kind: int, index: int) -> torch.Tensor:
+        """A mask whose absolute gradient is summed during training, as its importance."""
+        return self.leaves[kind][index]
 
     @staticmethod
     def add(importance: torch.Tensor, mask: torch.Tensor) -> None:

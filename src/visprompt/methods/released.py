@@ -101,17 +101,25 @@ class MostlyNew(Form):
 class StridedPieces(Form):
     """E2VPT's segment s of a token is its entries s, s + 16, s + 32, ..., of 16 segments."""
 
-    def whole(self, segments: torch.Tensor) -> torch.Tensor:
-        return segments.repeat(1, self.prompts[0].shape[1] // segments.shape[1])
+    def entering(self, index: int) -> torch.Tensor:
+        tokens, segments = self.token_mask[index], self.segment_mask[index]
+        if self.training and torch.is_grad_enabled():
+            tokens, segments = (self.watched(kind, index) for kind in range(2))
+        whole = segments.repeat(1, self.prompts[index].shape[1] // self.settings.segments)
+        return self.prompts[index] * whole * tokens[:, None]
 
 
 class SignedScore:
     """E2VPT's importance of a mask sums its signed gradient, not the absolute one."""
 
-    @staticmethod
-    def add(importance: torch.Tensor, mask: torch.Tensor) -> None:
-        importance += mask.grad  # type: ignore[arg-type]
-        mask.grad = None
+    def watched(self, kind: int, index: int) -> torch.Tensor:
+        mask = self.masks()[kind][index].clone().requires_grad_(True)
+
+        def add(gradient: torch.Tensor) -> None:
+            self.importance[kind][index] += gradient
+
+        mask.register_hook(add)
+        return mask
 
 
 class OneMask:

@@ -8,9 +8,11 @@ import sys
 import threading
 import types
 from collections.abc import Callable
+from typing import Any
 
 Called = Callable[[types.FrameType], bool]  # whether later calls of its code need not be told
 Returned = Callable[[types.CodeType], None]
+MONITORING: Any = getattr(sys, "monitoring", None)
 
 
 class Profile:
@@ -55,7 +57,7 @@ class Monitoring:
 
     def start(self) -> None:
         """Register with Python."""
-        own, events = sys.monitoring, sys.monitoring.events
+        own, events = MONITORING, MONITORING.events
         own.use_tool_id(self.TOOL, "visprompt")
         own.register_callback(self.TOOL, events.PY_START, self.started)
         own.register_callback(self.TOOL, events.PY_RESUME, self.started)
@@ -63,18 +65,18 @@ class Monitoring:
         own.register_callback(self.TOOL, events.PY_UNWIND, self.failed)
 
     def started(self, code, offset):
-        return sys.monitoring.DISABLE if self.called(sys._getframe(1)) else None
+        return MONITORING.DISABLE if self.called(sys._getframe(1)) else None
 
     def left(self, code, offset, value):
         self.returned(code)
-        return None if code.co_name == "<module>" else sys.monitoring.DISABLE
+        return None if code.co_name == "<module>" else MONITORING.DISABLE
 
     def failed(self, code, offset, error):  # which cannot be told to stop
         self.returned(code)
 
     def switch(self, on: bool) -> object:
         """Turn telling on or off; returns what `restore` takes to undo it."""
-        own = sys.monitoring
+        own = MONITORING
         if own.get_tool(self.TOOL) is None:
             self.start()
         before, events = own.get_events(self.TOOL), own.events
@@ -86,7 +88,7 @@ class Monitoring:
 
     def restore(self, before, others: bool) -> None:
         """Back to before `switch`."""
-        sys.monitoring.set_events(self.TOOL, before)
+        MONITORING.set_events(self.TOOL, before)
 
 
-calls = Monitoring if sys.version_info >= (3, 12) else Profile
+calls = Monitoring if MONITORING else Profile
