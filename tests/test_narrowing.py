@@ -14,8 +14,8 @@ from visbook.chapters.shallow_runs import PROFILE, TrialParameters
 from visbook.studies import grids
 from visbook.studies.case import Run
 from visbook.studies.lab import Lab, LabSettings
+from visbook.studies.stand_in_images import write_tasks
 from visprompt import paths
-from visprompt.data.rehearsed import write_tasks
 from visprompt.errors import BadInput
 from visprompt.models import reachable
 

@@ -26,20 +26,73 @@ import visprompt as vp
 backbone = vp.load_backbone("vit_nano_patch4_24", "pretrained")
 task = vp.load_task("position", train_size=40)
 found = {}
-for slug in ("linear-probe", "vpt-deep", "da-vpt"):
-    model = vp.build_method(slug, backbone, task.classes)
+for slug in ("linear-probe", "vpt-deep", "da-vpt", "e2vpt"):
+    more = {"segments": 4} if slug == "e2vpt" else {}
+    model = vp.build_method(slug, backbone, task.classes, **more)
     record = vp.tune(model, task, vp.Recipe(epochs=1))
     found[slug] = [record.key, record.code]
 print(json.dumps(found))
 """
+CALLS = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("calls", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+told = []
+
+def called(frame):
+    if frame.f_globals is not globals():
+        return True
+    told.append(frame.f_code.co_name)
+    return frame.f_code.co_varnames[:1] != ("self",)
+
+class One:
+    def method(self):
+        pass
+
+def plain():
+    pass
+
+def both():
+    plain()
+    One().method()
+
+calls = module.Monitoring(called, lambda code: None)
+outer = calls.switch(True)
+both(), both()
+inner = calls.switch(True)  # sees anew what the outer one has seen
+both()
+off = calls.switch(False)
+both()
+calls.restore(off, True)
+calls.restore(inner, True)
+One().method()
+calls.restore(outer, False)
+both()
+assert told == ["both", "plain", "method", "method", "both", "plain", "method", "method"], told
+"""
+
+
+def other_python(version):
+    homes = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
+    found = str(homes[0]) if homes else shutil.which(f"python{version}")
+    if found is None:
+        pytest.skip(f"Python {version} is not installed")
+    return found
+
+
+@pytest.mark.parametrize("python", ["3.12", "3.13", "3.14"])
+def test_a_watch_is_told_of_code_as_long_as_it_asks(python):
+    calls = ROOT / "src" / "visprompt" / "records" / "calls.py"
+    done = subprocess.run(
+        [other_python(python), "-c", CALLS, calls], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("python", ["3.12", "3.13", "3.14"])
 def test_sources_compile_without_a_warning(python):
-    homes = sorted(Path.home().glob(f".pyenv/versions/{python}.*/bin/python"))
-    found = str(homes[0]) if homes else shutil.which(f"python{python}")
-    if found is None:
-        pytest.skip(f"Python {python} is not installed")
+    found = other_python(python)
     folders = [ROOT / name for name in ("src", "notebooks")]
     done = subprocess.run([found, "-c", COMPILE, *folders], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

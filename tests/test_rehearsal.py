@@ -19,10 +19,10 @@ from visbook.studies import grids, stand_ins
 from visbook.studies.case import Run
 from visbook.studies.lab import Lab, LabSettings
 from visbook.studies.roles import recipe_scope
+from visbook.studies.stand_in_images import RAW, write_tasks
 from visbook.studies.sweeps import at_best_rates
 from visprompt import paths, records
 from visprompt.data import catalogue, raw_layouts
-from visprompt.data.rehearsed import RAW, write_tasks
 from visprompt.errors import BadInput
 from visprompt.models import embedded
 from visprompt.records.keeping import why_not

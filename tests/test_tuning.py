@@ -439,6 +439,38 @@ def test_bf16_is_near_float32_and_keeps_float32_weights(vit, task):
     assert {p.dtype for p in model.parameters()} == {torch.float32}
 
 
+@pytest.mark.parametrize("slug", vp.METHODS)
+def test_bf16_casts_frozen_weights_once_and_learns_the_same(slug, request, monkeypatch):
+    """Between epochs, and after an error, weights are as they were."""
+    # a Swin whose own weights are trained in bf16 does not repeat a run on a processor
+    for family in ("vit", "resnet", *["swin"] * (slug == "vpt-deep")):
+        backbone = request.getfixturevalue(family)
+        if not carries(slug, backbone.family):
+            continue
+        task = tiny_task(backbone.image_size, per_split=(96, 24, 24))
+        kinds, before = set(), backbone.fingerprint
+
+        def seen(epoch, model=None):
+            kinds.update(p.dtype for p in (model or backbone).parameters())
+
+        def fitted():
+            model = vp.build_method(slug, backbone, task.classes)
+            inner = model.features
+            model.features = lambda x: seen(0, model) or inner(x)  # in a step
+            recipe = vp.Recipe(epochs=2, batch_size=32, precision="bf16", learning_rate=0.01)
+            found = vp.fit(model, task, recipe, 0, watch=seen)
+            return {name: found[name] for name in ("loss", "right", "val_by_epoch")}
+
+        once = fitted()
+        frozen = torch.bfloat16 in kinds
+        assert backbone.fingerprint == before
+        kinds.clear()
+        monkeypatch.setattr("visprompt.training.loop.cast_once", lambda train: train)
+        assert fitted() == once and kinds == {torch.float32}
+        monkeypatch.undo()
+        assert frozen is (slug not in ("full-finetune", "linear-probe"))
+
+
 def test_bad_recipes_and_tasks(vit, task):
     with pytest.raises(vp.BadInput, match="epochs must be above 0"):
         Recipe(epochs=0)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from visbook.studies.stand_in_images import write_tasks
 from visprompt import papers, paths
-from visprompt.data.rehearsed import write_tasks
 from visprompt.errors import BadInput, choose
 from visprompt.manifests import load_yaml
 from visprompt.words import REHEARSED

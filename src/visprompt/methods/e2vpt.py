@@ -7,6 +7,7 @@ trained again from its initialisation (rewinding).
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import nn
@@ -52,7 +53,7 @@ class Method(prompts.Deep):
         self.key_values = nn.Parameter(torch.empty(depth, count, backbone.width))
         self.register_buffer("token_mask", torch.ones(depth, tokens))
         self.register_buffer("segment_mask", torch.ones(depth, tokens, settings.segments))
-        self.importance = [torch.zeros_like(mask) for mask in self.masks()]
+        self.importance, self.leaves = [torch.zeros_like(mask) for mask in self.masks()], []
 
     def reset(self, generator: torch.Generator) -> None:
         super().reset(generator)
@@ -61,12 +62,20 @@ class Method(prompts.Deep):
         for mask in self.masks():
             mask.fill_(1)
 
+    def train(self, mode: bool = True) -> "Method":
+        """While training, masks are leaves whose gradients are summed; a hook of a leaf is outside
+        the block loop, which then compiles as one graph."""
+        self.leaves = [mask.clone().requires_grad_() for mask in self.masks() if mode]
+        for leaf, importance in zip(self.leaves, self.importance):
+            leaf.register_post_accumulate_grad_hook(partial(self.add, importance))
+        return super().train(mode)
+
     def masks(self) -> list[torch.Tensor]:
         return [self.token_mask, self.segment_mask]
 
     def entering(self, index: int) -> torch.Tensor:
         tokens, segments = self.token_mask[index], self.segment_mask[index]
-        if self.training and torch.is_grad_enabled():  # how much the loss would change without it
+        if self.training and torch.is_grad_enabled():
             tokens, segments = (self.watched(kind, index) for kind in range(2))
         whole = segments.repeat_interleave(
             self.prompts[index].shape[1] // self.settings.segments, 1
@@ -75,13 +84,13 @@ class Method(prompts.Deep):
 
     def watched(self, kind: int, index: int) -> torch.Tensor:
         """A mask whose absolute gradient is summed during training, as its importance."""
-        mask = self.masks()[kind][index].clone().requires_grad_(True)
+        return self.leaves[kind][index]
 
-        def add(gradient: torch.Tensor) -> None:
-            self.importance[kind][index] += gradient.abs()
-
-        mask.register_hook(add)
-        return mask
+    @staticmethod
+    def add(importance: torch.Tensor, mask: torch.Tensor) -> None:
+        """Add a step's gradient to a mask's importance: how much the loss would change without."""
+        importance += mask.grad.abs()  # type: ignore[union-attr]
+        mask.grad = None
 
     def extra(self, index: int, project: Project) -> KeysValues | None:
         _, k, v = project(self.entering(index))

@@ -4,7 +4,6 @@ import functools
 import multiprocessing
 import os
 import sys
-import threading
 import types
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
@@ -14,6 +13,7 @@ from dataclasses import fields, is_dataclass
 from .. import paths
 from ..manifests import load_yaml
 from . import lists, source
+from .calls import calls
 from .code_objects import (
     CELLS,
     ROOTS,
@@ -94,46 +94,49 @@ STACK: list[Seen] = []  # the watches that are on, innermost last
 KNOWN: dict[
     int, tuple
 ] = {}  # id of a code object -> it, whether it is ours, whether it is a method
-# frames of modules of ours that are being imported: what they run once decides no value
+# code of modules of ours that are being imported: what they run once decides no value
 IMPORTING: list = []
 
 
-def hook(frame, event, arg) -> None:
-    """The profile function: Python calls it at every call and return while a watch is on."""
-    if event == "call":
-        code = frame.f_code
-        known = KNOWN.get(id(code))
-        if known is None:
-            known = KNOWN[id(code)] = (
-                code,
-                look_of(code, frame),
-                code.co_varnames[:1] in (("self",), ("cls",)),
-            )
-        if known[1] is None:
-            return
-        if known[1] is not note_call:
-            known[1](frame)
-        elif code.co_name == "<module>":
-            IMPORTING.append(frame)
-        elif not IMPORTING and STACK:
-            seen = STACK[-1]
-            seen.codes[id(code)] = code
-            if known[2]:
-                mine = frame.f_locals.get(code.co_varnames[0])
-                kind = mine if isinstance(mine, type) else type(mine)
-                seen.classes.add(kind)
-                if hasattr(kind, "__dataclass_fields__") and mine is not kind:
-                    seen.defaults |= {
-                        (kind, f.name)
-                        for f in fields(kind)
-                        if getattr(mine, f.name, None) == f.default
-                    }
-    elif event == "return" and IMPORTING and IMPORTING[-1] is frame:
+def called(frame) -> bool:
+    """Note a call while a watch is on; True if later calls of its code add nothing."""
+    code = frame.f_code
+    known = KNOWN.get(id(code))
+    if known is None:
+        known = KNOWN[id(code)] = (
+            code,
+            look_of(code, frame),
+            code.co_varnames[:1] in (("self",), ("cls",)),
+        )
+    if known[1] is None:
+        return True
+    if known[1] is not note_call:
+        known[1](frame)
+    elif code.co_name == "<module>":
+        IMPORTING.append(code)
+    elif not IMPORTING and STACK:
+        seen = STACK[-1]
+        seen.codes[id(code)] = code
+        if not known[2]:
+            return True
+        mine = frame.f_locals.get(code.co_varnames[0])
+        kind = mine if isinstance(mine, type) else type(mine)
+        seen.classes.add(kind)
+        if hasattr(kind, "__dataclass_fields__") and mine is not kind:
+            seen.defaults |= {
+                (kind, f.name) for f in fields(kind) if getattr(mine, f.name, None) == f.default
+            }
+    return False
+
+
+def returned(code) -> None:
+    """Note that a module has been imported."""
+    if IMPORTING and IMPORTING[-1] is code:
         IMPORTING.pop()
 
 
 def note_call(frame) -> None:
-    """Marks code whose calls are watched; `hook` handles these itself."""
+    """Marks code whose calls are watched; `called` handles these itself."""
 
 
 def look_of(code: types.CodeType, frame) -> Callable | None:
@@ -237,20 +240,19 @@ READER = load_yaml.__code__.co_filename
 # tasks and weights: what they read is known by its bytes
 FINGERPRINTED = tuple(f"{ROOTS[0]}{room}/" for room in ("data", "models"))
 sys.addaudithook(opened)
+TELLING = calls(called, returned)
 
 
 @contextmanager
 def watching() -> Iterator[Seen]:
     """Collect the code that runs inside; of nested watches the outer sees what the inner saw."""
-    seen, before = Seen(), sys.getprofile()
+    seen = Seen()
     STACK.append(seen)
-    sys.setprofile(hook)
-    threading.setprofile(hook)
+    before = TELLING.switch(True)
     try:
         yield seen
     finally:
-        restore(before)
-        threading.setprofile(before if STACK[:-1] else None)
+        TELLING.restore(before, others=bool(STACK[:-1]))
         STACK.remove(seen)
         note(seen)
 
@@ -258,17 +260,11 @@ def watching() -> Iterator[Seen]:
 @contextmanager
 def unwatched() -> Iterator[None]:
     """Run without the watch, for timing; the same code must have run watched before."""
-    before = sys.getprofile()
-    sys.setprofile(None)
+    before = TELLING.switch(False)
     try:
         yield
     finally:
-        restore(before)
-
-
-def restore(before) -> None:
-    """Restore the previous profile function; a profiler in C, such as cProfile, ends here."""
-    sys.setprofile(before if callable(before) else None)
+        TELLING.restore(before, others=True)
 
 
 def note(seen: Seen) -> None:

@@ -1,5 +1,6 @@
 """One loop that fits any method to any task."""
 
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -20,7 +21,7 @@ from . import recipe_extras
 from .activations import Entering, in_batches
 from .recipe import Recipe, heeded, settled, with_own_rate
 from .standardising import standardise_head
-from .steps import autocast, train
+from .steps import autocast, cast_once, train
 
 
 def fit_model(
@@ -178,11 +179,18 @@ def fit_pooled(model: TunedModel, task: Task, recipe: Recipe, seed: int, **more)
 def fitting_of(recipe: Recipe, model: TunedModel) -> Callable[..., dict]:
     """The one of `fit`, `fit_pooled` and `fit_with_extras` that a recipe needs for a model."""
     needed = recipe_extras.needed(recipe, model)
-    return {
+    fitting = {
         None: fit,
         recipe_extras.pooled: fit_pooled,
         recipe_extras.within: fit_with_extras,
     }[needed]
+    return partial(fit_in_bf16, fitting) if recipe.precision == "bf16" else fitting
+
+
+def fit_in_bf16(fitting: Callable[..., dict], *args, **more) -> dict:
+    """One of the fits above, with the frozen weights cast once and not in each step."""
+    with recipe_extras.wrapped(sys.modules[__name__], "train", cast_once):
+        return fitting(*args, **more)
 
 
 def data_of(task: str, prepared_on: str | None = None) -> str:

@@ -1,9 +1,11 @@
 """The training steps of a classification run: optimiser, schedule, shuffled batches and crops."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import nn
 
 
 def train(model, features, inputs, labels, recipe, generator, watch) -> list[float]:
@@ -69,6 +71,40 @@ def train(model, features, inputs, labels, recipe, generator, watch) -> list[flo
 def autocast(recipe: Any, device: torch.device):
     """Context manager for the `precision` of a recipe, of classification or of segmentation."""
     return torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bf16")
+
+
+def cast_once(train: Callable) -> Callable:
+    """`train` in bf16, whose steps find the frozen weights as autocast would cast them at each use.
+
+    Values are equal, bit for bit. What happens between epochs finds the weights as they were.
+    """
+
+    def trained(model, features, inputs, labels, recipe, generator, watch):
+        start, backbone = model.method.start, model.backbone
+        # what lies below the first trained block is computed in float32
+        above = backbone if start < 0 else nn.ModuleList(backbone.blocks[start:])
+        layers = [layer for layer in above.modules() if isinstance(layer, (nn.Linear, nn.Conv2d))]
+        frozen = [p for layer in layers for p in layer.parameters(False) if not p.requires_grad]
+        other = [p.data.bfloat16() for p in frozen]
+
+        def swap():
+            for at, parameter in enumerate(frozen):
+                parameter.data, other[at] = other[at], parameter.data
+
+        def outside(epoch):
+            swap()
+            try:
+                watch(epoch)
+            finally:
+                swap()
+
+        swap()
+        try:
+            return train(model, features, inputs, labels, recipe, generator, outside)
+        finally:
+            swap()
+
+    return trained
 
 
 def crop_and_flip(images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from .catalogue import DataSet
-from .layouts import set_of
-from .raw_layouts import DSprites, SmallNorb
+from visprompt.data.catalogue import DataSet
+from visprompt.data.layouts import set_of
+from visprompt.data.raw_layouts import DSprites, SmallNorb
 
 LEAST = 8  # training images of a task with few classes
 PIXELS = 16  # of a side
