@@ -259,3 +259,24 @@ def test_a_paper_is_rehearsed_alone(capsys):
     assert 0 == rehearsal.planned(["shallowvit"]) < rehearsal.planned(["spt"]) < rehearsal.planned()
     with pytest.raises(BadInput, match="unknown paper"):
         rehearsal.pages(["sptt"])
+
+
+def test_an_artifact_is_rehearsed_alone(stage, monkeypatch):
+    """By the paper's recipe, for one epoch, as its page does it."""
+    from visbook.studies import artifact_runs
+    from visprompt.__main__ import main
+
+    asked = []
+    monkeypatch.setattr(
+        artifact_runs,
+        "of_artifact",
+        lambda name, scope, lab, **more: asked.append(lab("spt")) or pd.DataFrame({"a": [1]}),
+    )
+    monkeypatch.setattr("visbook.studies.statistics.tables", lambda frame: {})
+    monkeypatch.setattr(
+        sys, "argv", "visprompt study spt.table-3 --profile rehearsal --seeds 0".split()
+    )
+    main()
+    (lab,) = asked
+    bench = lab.bench
+    assert (bench.recipe, bench.profile, bench.changes) == ("spt", "rehearsal", {"epochs": 1})

@@ -50,7 +50,10 @@ def study(args) -> None:
     share(args.part)
     changes = {"epochs": args.epochs, "precision": args.precision, "compile": args.compile or None}
     changes = {name: value for name, value in changes.items() if value is not None}
-    usual = args.recipe or args.profile
+    if args.profile == "rehearsal":  # follows the paper's recipe, for one epoch
+        changes = {"epochs": 1} | changes
+    profile = "paper" if args.profile == "rehearsal" else args.profile
+    usual = args.recipe or profile
     scope = recipe_scope(
         usual, args.profile, backbone=args.backbone, tasks=args.tasks, methods=args.methods
     )
@@ -71,7 +74,7 @@ def study(args) -> None:
             )
         )
 
-    of_profile = lab(args.profile)
+    of_profile = lab(profile)
     of_profile.protocol.search(args.grid)
     for name in names:
         try:

@@ -9,6 +9,8 @@ from visprompt.data.tasks import normalise
 from visprompt.models.backbones import Backbone, load_backbone, to_meta
 from visprompt.models.remembered import remembered_fingerprint
 from visprompt.records import Record, recorded, watching
+from visprompt.training.recipe import Recipe
+from visprompt.training.steps import cast_once, train
 
 from .clock import Side, in_turns, machine, sample_batch, training_step
 
@@ -17,6 +19,7 @@ LABELS = {
     "host-watch": "A step of VPT-Deep: watched for its record over not",
     "host-statistics": "Normalising a batch: statistics kept on the device over copied for each",
     "host-fingerprint": "Fingerprint of weights: remembered over hashed anew",
+    "host-cast": "An epoch of VPT-Deep in bf16: frozen weights cast once over at each use",
     "host-shapes": "Shapes of the blocks' inputs: remembered over run on the meta device",
 }
 
@@ -38,6 +41,21 @@ def sides(name: str, backbone: Backbone) -> dict[str, Callable]:
     if name == "host-watch":
         step = training_step(side, side.build(backbone), images, labels)
         return {"first": watched(step), "second": step}
+    if name == "host-cast":
+        model, recipe = side.build(backbone), Recipe(learning_rate=0.01, epochs=1, precision="bf16")
+
+        def epoch(train):
+            # a few images, since many processors compute bf16 slowly
+            inputs = (
+                model.below(images[:4]),
+                labels[:4],
+                recipe,
+                torch.Generator(),
+                lambda epoch: None,
+            )
+            train(model, model.features, *inputs)
+
+        return {"first": lambda: epoch(cast_once(train)), "second": lambda: epoch(train)}
     if name == "host-statistics":
         pixels = (images * 255).to(torch.uint8)
         kept = [torch.tensor(v, device=images.device) for v in (backbone.mean, backbone.std)]
@@ -93,8 +111,8 @@ def host_rows(record: Record) -> list[dict]:
         {
             "pair": LABELS[record.settings["name"]],
             "model": BACKBONE,
-            "precision": "float32",
-            "batch": str(BATCH),
+            "precision": "bf16" if record.settings["name"] == "host-cast" else "float32",
+            "batch": str(4 if record.settings["name"] == "host-cast" else BATCH),
             "ratio": f"{statistics.median(ratios):.2g}",
             "range": f"{min(ratios):.2g} to {max(ratios):.2g}",
             "note": f"{middle[0]:.2g} / {middle[1]:.2g} ms",
