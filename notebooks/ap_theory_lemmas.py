@@ -186,7 +186,7 @@ if toy.have("ap.lemma-3", "Steps against γ", "gamma", *WHY_GAMMA):
             *(toy.runs[c] for c in curves),
             *(toy.flows[1, "error", g] for g in (-0.9, -0.5, -0.1)),
         ],
-        how="Medians over eight SGD trials (points) and the symmetric limit (black).",
+        how="Medians over eight SGD trials (points) and the symmetric limit (lines).",
         caption="Left: steps against 1 + γ, with log-log slopes. Right: the constant of layer 1.",
         alt="Layer 1 needs fewer steps as 1 + γ grows, with slope about −1; layer 2 does not depend on it. The "
         "constant tends to 32 from below, from further below for γ near −1.",

@@ -45,8 +45,9 @@ page = Page("why_different", read_parameters(Parameters, globals()))
 # %% [markdown]
 # ## What one change moves
 #
-# The first rows are what to check first. A change cannot explain a gap of several points if its interval includes 0, or if
-# it moves accuracy less than *another seed*.
+# The first rows are what to check first. Leave out a change whose interval includes 0, or that moves accuracy less than
+# *another seed*, the grey band. The two tasks behind most rows are close to ImageNet and the network is small: elsewhere a
+# change may be worth more or less.
 
 # %% name="moved" tags=["hide-input"]
 why_different.show(page)
@@ -62,10 +63,7 @@ why_different.show(page)
 #   textures and Caltech-101, because their runs are the shortest.
 # - A choice made on the test images can only gain. Here it is the best of ten epochs, or of three learning rates.
 # - *From sources* is not measured: it is what papers, released code or its users report.
-# - *Not run yet* comes with its command. Add `--seeds 0 1 2`, `--data-dir` and `--weights`, as on [](real_images.ipynb).
-#
-# The network is small, and the two tasks are close to ImageNet. On a ViT-B/16, or far from ImageNet, a change may be worth
-# more or less. The table shows which changes matter at all.
+# - A row without numbers gives the command that measures it. Add `--seeds 0 1 2`, `--data-dir` and `--weights`, as on [](real_images.ipynb).
 #
 # [](../recipes.md) and [](../released-code.md) have all settings of each paper, [](../compare.md) the printed numbers.
 

@@ -3,7 +3,7 @@
 (() => {
   const root = document.documentElement.dataset.content_root || "./";
   const plain = (text) => text.toLowerCase().replace(/²/g, "2").replace(/[^a-z0-9+]+/g, " ").trim();
-  const order = ["method", "artifact", "page", "data set", "package", "command", "claim"];
+  const order = ["method", "artifact", "page", "data set", "package", "claim", "command"];
   let loading = null;
   const load = () => loading ||= new Promise((done) => {
     const script = document.createElement("script");
@@ -25,7 +25,13 @@
   const find = (places, text, most) => {
     const asked = plain(text), words = asked.split(" ").filter(Boolean);
     if (!words.length) return [];
-    return places.map((place) => [worth(place, asked, words), place]).filter(([value]) => value)
+    let found = places.map((place) => [worth(place, asked, words), place]).filter(([value]) => value);
+    if (!found.length) {  // those with the most of the words, if these are more than half
+      const partly = places.map((place) => [words.filter((word) => place.all.includes(` ${word} `)).length, place]);
+      const best = Math.max(...partly.map(([value]) => value));
+      found = partly.filter(([value]) => value === best && 2 * value > words.length);
+    }
+    return found
       .sort(([x, a], [y, b]) => y - x || order.indexOf(a.kind) - order.indexOf(b.kind) || a.name.length - b.name.length)
       .slice(0, most).map(([, place]) => place);
   };
@@ -47,6 +53,7 @@
       `aria-label="Places" hidden></ul>`;
     const input = here.querySelector("input"), list = here.querySelector("ul");
     let at = 0, shown = [];
+    const search = () => { location.href = `${root}search.html?q=${encodeURIComponent(input.value)}`; };
     const mark = (place) => {
       at = place;
       [...list.children].forEach((item, number) => item.setAttribute("aria-selected", number === at));
@@ -63,7 +70,14 @@
         item.addEventListener("mousedown", (event) => { event.preventDefault(); location.href = root + place.address; });
         return item;
       }));
-      list.hidden = !shown.length;
+      if (!shown.length && input.value.trim()) {
+        const none = document.createElement("li");
+        none.setAttribute("role", "option");
+        none.textContent = "No place has such a name: search the text";
+        none.addEventListener("mousedown", (event) => { event.preventDefault(); search(); });
+        list.append(none);
+      }
+      list.hidden = !list.children.length;
       input.setAttribute("aria-expanded", !list.hidden);
       mark(0);
     };
@@ -76,9 +90,10 @@
       if (event.key in steps && shown.length) {
         event.preventDefault();
         mark((at + steps[event.key] + shown.length) % shown.length);
-      } else if (event.key === "Enter" && shown[at]) {
+      } else if (event.key === "Enter" && input.value.trim()) {
         event.preventDefault();
-        location.href = root + shown[at].address;
+        if (shown[at]) location.href = root + shown[at].address;
+        else search();
       } else if (event.key === "Escape") {
         input.value = "";
         hide();

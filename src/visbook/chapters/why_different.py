@@ -370,7 +370,7 @@ def show(page: Page) -> None:
         if row.moved
     )
     page.present(figure(found), caption=told, alt=alt, cell="moved", **same)
-    caption = "Change of test accuracy in points when one thing is changed, largest first."
+    caption = "Points of test accuracy that one change moves, the larger of the two columns first."
     if left:
         caption += f" For {left} of the changes, not all runs are done yet."
     page.present(table(found), caption=caption, cell="moved", escape=False, **same)

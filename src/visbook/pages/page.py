@@ -293,7 +293,7 @@ def figure_html(thing, caption, evidence, how, links, alt, escape=True) -> str:
         if isinstance(thing, dict):
             body = slider_html(thing, caption, alt)
         else:
-            body = f'<img src="{png(thing)}" alt="{html.escape(alt)}">'
+            body = image(thing, alt)
     elif isinstance(thing, str):
         body = thing
     else:
@@ -355,9 +355,11 @@ def slider_html(pictures: dict[str, Figure], caption: str, alt: str) -> str:
         )
     middle = (len(pictures) - 1) // 2
     images = "".join(
-        f'<img src="{png(picture)}" alt="{html.escape(f"{label}: {alt}")}" '
-        f'data-label="{html.escape(label)}"'
-        f"{'' if number == middle else ' hidden'}>"
+        image(
+            picture,
+            f"{label}: {alt}",
+            f' data-label="{html.escape(label)}"{"" if number == middle else " hidden"}',
+        )
         for number, (label, picture) in enumerate(pictures.items())
     )
     return (
@@ -374,11 +376,19 @@ def ids(records) -> list[str]:
     return list(dict.fromkeys(record.id for record in records))
 
 
-def png(figure: Figure) -> str:
-    """A figure as a data address, so that a page needs no second file; closes the figure."""
+def image(figure: Figure, alt: str, more: str = "") -> str:
+    """A figure as an <img> that holds its picture, so that a page needs no second file; closes the
+    figure. Plots without pictures in them have a class, by which a dark page inverts them."""
     import matplotlib.pyplot as plt
+    from matplotlib.collections import QuadMesh
+    from matplotlib.image import AxesImage, BboxImage
 
+    pictures = any(figure.findobj(kind) for kind in (AxesImage, BboxImage, QuadMesh))
+    kind = "vp-picture" if pictures else "vp-plot"
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150, bbox_inches="tight")
     plt.close(figure)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+    return (
+        f'<img class="{kind}" alt="{html.escape(alt)}"{more} '
+        f'src="data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}">'
+    )

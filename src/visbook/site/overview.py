@@ -209,10 +209,10 @@ def spread_of(above: Sequence[Method], base: Method) -> str:
         return ""
     leads = sum(one.runs.mean(axis=1) for one in above) / len(above) - base.runs.mean(axis=1)
     most, least = (
-        f"{TITLES.get(task, task)} ({leads[task]:+.1f} points)".replace("-", "−")
+        f"{leads[task]:+.1f} points on {TITLES.get(task, task)}".replace("-", "−")
         for task in (leads.idxmax(), leads.idxmin())
     )
-    return f"Their average gap to it is largest on {most} and smallest on {least}."
+    return f"Their average lead over it is largest, {most}, and smallest, {least}."
 
 
 def finding() -> str:
@@ -229,7 +229,7 @@ def finding() -> str:
     said.append(spread_of(every["above"], base))
     ways = {way: f"{named(part, way != 'above')} {be(part)}" for way, part in own.items()}
     said.append(
-        f"</p><p>Of the methods that the papers propose, {ways['above']} above it; "
+        f"</p><p>Of the methods that the papers propose, {ways['above']} clearly above it; "
         f"{ways['open']} too close to it to tell; {ways['below']} below it."
     )
     said.append(f"Training collapsed for {fallen()}.")

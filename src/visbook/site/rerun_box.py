@@ -42,8 +42,10 @@ def with_box(
         not_run(left),
         parameters({tag: cell.source for tag, cell in tagged.items()}),
     ]
-    box = f'<div class="vp-rerun"><details><summary>Rerun this page</summary>{"".join(parts)}'
-    notebook.cells.append(nbformat.v4.new_markdown_cell(f"{box}</details></div>"))
+    box = f'<div class="vp-rerun"><details><summary>Commands and times</summary>{"".join(parts)}'
+    notebook.cells.append(
+        nbformat.v4.new_markdown_cell(f"## Rerun this page\n\n{box}</details></div>")
+    )
 
 
 def shown(name: str, made: dict, took: Sequence[tuple[float, str]]) -> str:

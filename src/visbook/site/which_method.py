@@ -126,7 +126,7 @@ def far_from_imagenet(every: Sequence[Method], base: Method) -> str:
         f"({on[PROBE][task]:.1f} %). Of the methods that train at most 1 %, "
         f"{html.escape(listed(best, 20))} have the highest test accuracy on it; {BASE} has "
         f"{on[base.name][task]:.1f} %. Limit: one data set, on which no difference among the three "
-        f"was tested; the choice above the picture has the others."
+        f"was tested. Choose another under <em>Photographs</em>, above the picture."
     )
 
 
@@ -159,7 +159,7 @@ def advice(results: dict, root: Path) -> str:
         f"<strong>If you may change the network, begin with {named(small)}.</strong> "
         f"{html.escape(best.name)} has the highest mean, we cannot tell the others from it, and "
         f"each trains at most 1 % of the network. Limit: a ViT-Tiny. On a ViT-B the papers print "
-        f"{printed_below(small, base)} below {BASE} on VTAB-1k.",
+        f"{printed_below(small, base)} on VTAB-1k.",
         far_from_imagenet(every, base),
         f"<strong>If the network must stay as it is, begin with {html.escape(smallest.name)} "
         f"({smallest.accuracy:.1f} %, {smallest.share:.2g} % trained) or {BASE}.</strong> "
@@ -174,12 +174,12 @@ def advice(results: dict, root: Path) -> str:
 
 
 def printed_below(found: list[Method], base: Method) -> str:
-    """Those of some methods that papers print below the base on VTAB-1k, with what they print."""
+    """Which of some methods papers print below the base on VTAB-1k, with what they print."""
     column = PRINTED["VTAB mean of groups"]
     pairs = [(one, one.printed[column][0]) for one in found if column in one.printed]
     bar = base.printed[column][0]
-    told = [f"{one.name} ({value:.1f} %, {bar:.1f} %)" for one, value in pairs if value < bar]
-    return html.escape(", ".join(told)) or "none of them"
+    told = [f"{one.name} ({value:.1f} %)" for one, value in pairs if value < bar]
+    return f"{html.escape(', '.join(told)) or 'none of them'} below {BASE} ({bar:.1f} %)"
 
 
 def costs(results: dict, root: Path) -> str:
