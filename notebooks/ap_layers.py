@@ -124,7 +124,7 @@ chapter.show(
     ap_blocks.block_grid,
     layers,
     f"AP by block, mean and range over {ap.seeds_of(layers)}; star: best on validation.",
-    "Test accuracy of AP at each block of the ViT and of the ResNet; dashed lines: the other methods; a star: the best block.",
+    ap_blocks.alt(layers),
 )
 for word, part in {"vit-prefers-shallow": "ap-vit", "resnet-prefers-deep": "ap-resnet"}.items():
     ap_blocks.judge_preference(chapter, f"ap.figure-4.{word}", part, [task])
@@ -157,7 +157,8 @@ if both:
         records=[found],
         how=f"Frozen {pair[0]} and {pair[1]} on {count} test images of {task}; one pair of backbones, no seeds.",
         caption="(A) Similarity of the two networks' features, block by block. (B) Attention distance; grey dots are heads, the line is their mean.",
-        alt="A heat map of CKA between ViT blocks and ResNet blocks, and a curve of mean attention distance over the ViT's blocks.",
+        alt=f"CKA of the ViT's {len(cka)} blocks with those of the ResNet, {cka.min():.2f} to {cka.max():.2f}. Mean attention "
+        f"distance over the ViT's blocks: {distance.mean(1)[0]:.1f} patches in the first, {distance.mean(1)[-1]:.1f} in the last.",
     )
 
 # %% name="figure-5-claims" tags=["hide-input"]
@@ -193,7 +194,7 @@ chapter.show(
     ap_layers.size_figure,
     rows,
     f"Accuracy of AP against training images, mean and range over {ap.seeds_of(rows)}; block in brackets.",
-    "Two rising curves of test accuracy against the number of training images, for a shallow and a deep block.",
+    ap_layers.size_alt(rows),
 )
 few = ap_layers.fewest(rows)
 chapter.judge(

@@ -146,10 +146,11 @@ def test_a_chapter_begins_with_a_picture_its_question_and_its_idea(chapters, tab
     assert not late
 
 
-def test_every_page_ends_with_what_to_take_away(whole):
+def test_every_page_ends_with_what_to_take_away_and_how_to_rerun_it(whole):
     for page in sorted((whole / "notebooks").glob("*.html")):
-        heads = [head.get_text() for head in document(page).select("article h2")]
-        assert heads[-1].startswith("What to take away"), page.stem
+        heads = [head.get_text().rstrip("#") for head in document(page).select("article h2")]
+        assert heads[-1] == "Rerun this page", page.stem
+        assert heads[-2].startswith("What to take away"), page.stem
 
 
 def test_a_coloured_word_leads_to_what_it_means(chapters, tab):

@@ -17,7 +17,7 @@ from visprompt.methods import METHODS
 from visprompt.paths import MANIFESTS
 
 NO_TEXT = {"script", "style", "pre", "code", "textarea", "select", "button"}
-NOT_READ = {"math", "sig", "headerlink", "vp-address", "vp-edition", "vp-source"}
+NOT_READ = {"math", "vp-math", "sig", "headerlink", "vp-address", "vp-edition", "vp-source"}
 VOID = {*"br circle col hr img input line link meta path polygon polyline rect use wbr".split()}
 INLINE = {*"a abbr b br cite em i mark q small span strong sub sup tspan u wbr".split()}
 WITHOUT_NUMBERS = {"vp-pictogram", "vp-strip"}  # drawings of an idea, samples of a task

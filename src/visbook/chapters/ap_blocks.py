@@ -133,9 +133,13 @@ def show_blocks(
 ) -> None:
     """Show accuracy by block; nothing where some method was not run at a single one."""
     if all(len(by_block(rows, method)) for method in methods):
-        titles = "; ".join(title for _, title in panels(rows, methods))
-        alt = f"Test accuracy over the block with the prompt. {titles}."
-        chapter.show(artifact, block_grid(rows, methods), rows, caption, alt)
+        chapter.show(artifact, block_grid(rows, methods), rows, caption, alt(rows, methods))
+
+
+def alt(rows: pd.DataFrame, methods: Sequence[str] = ("ap",)) -> str:
+    """What `block_grid` shows, in words."""
+    titles = "; ".join(title for _, title in panels(rows, methods))
+    return f"Test accuracy over the block with the prompt. {titles}."
 
 
 def means_of(

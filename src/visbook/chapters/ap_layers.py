@@ -204,6 +204,19 @@ def size_figure(rows: pd.DataFrame) -> Figure:
     return fig
 
 
+def size_alt(rows: pd.DataFrame) -> str:
+    """What `size_figure` shows, in words."""
+    lines = [
+        f"{variant}: "
+        + ", ".join(
+            f"{mean:.1f} % with {size}"
+            for size, mean in mine.groupby("train_size").test.mean().items()
+        )
+        for variant, mine in rows.groupby("variant", sort=False)
+    ]
+    return f"Mean test accuracy by training images. {'; '.join(lines)}."
+
+
 def slope(distance: np.ndarray) -> tuple[float, float, float]:
     """Slope over blocks of (L, heads) with an interval over the heads, each head one value a
     block."""

@@ -315,14 +315,14 @@ def davpt_shares(page: CostPage) -> tuple[list[dict], list[Record]]:
     if pair is not None:
         ratio = statistics.median(bench_table.ratios(pair))
         here = {"source": f"ours, {pair.settings['machine']}", "with": "DA-VPT, training step"}
-        rows.append({**here, "time / VPT's": f"{ratio:.3f}"})
+        rows.append({**here, "time / VPT's": f"{ratio:.3g}"})
     if methods is not None:
         ratio = median_ratio(methods, "da-vpt-plus", "vpt-deep", "seconds")
         here = {
             "source": f"ours, {methods.settings['machine']}",
             "with": "DA-VPT+, training step",
         }
-        rows.append({**here, "time / VPT's": f"{ratio:.3f}"})
+        rows.append({**here, "time / VPT's": f"{ratio:.3g}"})
     return rows, [record for record in (pair, methods) if record is not None]
 
 
