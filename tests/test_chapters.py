@@ -816,9 +816,9 @@ def test_a_probe_stands_beside_the_starts_only_with_all_their_tasks(chapter):
 
 def test_a_panel_without_a_run_says_so(chapter):
     record = SimpleNamespace(values={"cka": [[1.0, 0.0], [0.0, 1.0]]})
-    rows = [("VPT-Deep", chapter.scope.backbones["supervised"], record)]
+    rows = [("VPT-Deep", chapter.scope.backbones["supervised"], 0, record)]
     there, lacking = spt.cka_figure(
-        chapter, pd.DataFrame(rows, columns=["variant", "backbone", "record"])
+        chapter, pd.DataFrame(rows, columns=["variant", "backbone", "seed", "record"])
     ).axes[:2]
     assert there.axison and not lacking.axison and "not run" in lacking.get_title()
 

@@ -39,7 +39,7 @@ LINES = {
     "data": 5860,
     "models": 1480,  # a fingerprint that is remembered, networks of one's own
     "methods": 3130,
-    "training": 2930,  # activations by split; fit, evaluate and search for code of one's own
+    "training": 2950,  # activations by split; fit, evaluate and search for code of one's own
     "measure": 230,
     "theory": 2500,
     "pretraining": 840,
