@@ -49,7 +49,7 @@ LINES = {
     "studies": 7480,  # changed factors, hours of a card, a rehearsal's images and networks
     "sharing": 1400,  # why other kinds of record stay, who has done a run
     "pages": 2600,
-    "chapters": 11200,  # alternative texts with the numbers of each figure
+    "chapters": 11250,  # alternative texts with the numbers of each figure
     # how pages begin and end, names for readers, releases and what changed, parties, replies, a PDF
     "site": 5200,
 }
