@@ -51,7 +51,7 @@ def test_a_mean_without_its_fallen_runs_and_where_a_lead_lies(every):
     told = overview.finding().replace("−", "-")
     for end, place in (("largest", -1), ("smallest", 0)):
         task = overview.TITLES[leads.index[place]]
-        assert f"{end} on {task} ({leads.iloc[place]:+.1f} points)" in told
+        assert f"{end}, {leads.iloc[place]:+.1f} points on {task}" in told
 
 
 def test_the_limits_that_the_pages_name_are_those_of_the_runs():

@@ -308,7 +308,7 @@ def davpt_shares(page: CostPage) -> tuple[list[dict], list[Record]]:
         {
             "source": "DA-VPT, Section 4.3.1",
             "with": "all components",
-            "time / VPT's": f"{after / before:.3f}",
+            "time / VPT's": f"{after / before:.3g}",
         }
     ]
     pair, methods = page.best("da-vpt"), page.best("methods")
