@@ -14,7 +14,7 @@ from visprompt.training.steps import cast_once, train
 
 from .clock import Side, in_turns, machine, sample_batch, training_step
 
-WHAT, BACKBONE, BATCH = "host", "vit_micro_patch4_24", 32
+WHAT, BACKBONE = "host", "vit_micro_patch4_24"
 LABELS = {
     "host-watch": "A step of VPT-Deep: watched for its record over not",
     "host-statistics": "Normalising a batch: statistics kept on the device over copied for each",
@@ -22,6 +22,8 @@ LABELS = {
     "host-cast": "An epoch of VPT-Deep in bf16: frozen weights cast once over at each use",
     "host-shapes": "Shapes of the blocks' inputs: remembered over run on the meta device",
 }
+# precision and images of a batch; few in bf16, which many processors compute slowly
+SIZES = {name: ("float32", 32) for name in LABELS} | {"host-cast": ("bf16", 4)}
 
 
 def watched(step: Callable) -> Callable:
@@ -36,26 +38,20 @@ def watched(step: Callable) -> Callable:
 
 def sides(name: str, backbone: Backbone) -> dict[str, Callable]:
     """The two ways of a row."""
-    images, labels = sample_batch(backbone, BATCH)
+    precision, batch_size = SIZES[name]
+    images, labels = sample_batch(backbone, batch_size)
     side = Side("vpt-deep", {"prompt_tokens": 10})
     if name == "host-watch":
         step = training_step(side, side.build(backbone), images, labels)
         return {"first": watched(step), "second": step}
     if name == "host-cast":
-        model, recipe = side.build(backbone), Recipe(learning_rate=0.01, epochs=1, precision="bf16")
-
-        def epoch(train):
-            # a few images, since many processors compute bf16 slowly
-            inputs = (
-                model.below(images[:4]),
-                labels[:4],
-                recipe,
-                torch.Generator(),
-                lambda epoch: None,
-            )
-            train(model, model.features, *inputs)
-
-        return {"first": lambda: epoch(cast_once(train)), "second": lambda: epoch(train)}
+        model = side.build(backbone)
+        recipe = Recipe(learning_rate=0.01, precision=precision, epochs=1, batch_size=batch_size)
+        given = model.below(images), labels, recipe, torch.Generator(), lambda done: None
+        return {
+            "first": lambda: cast_once(train)(model, model.features, *given),
+            "second": lambda: train(model, model.features, *given),
+        }
     if name == "host-statistics":
         pixels = (images * 255).to(torch.uint8)
         kept = [torch.tensor(v, device=images.device) for v in (backbone.mean, backbone.std)]
@@ -83,13 +79,15 @@ def host_cost(
 ) -> Record | None:
     """Record of a row of LABELS on the embedded ViT; its values are those of `in_turns` for "first"
     and "second"."""
+    precision, batch_size = SIZES[name]
     chosen = {
         "what": WHAT,
         "name": name,
         "machine": machine(device),
         "device": device,
         "backbone": BACKBONE,
-        "batch_size": BATCH,
+        "precision": precision,
+        "batch_size": batch_size,
         "repeats": repeats,
         "calls": calls,
     }
@@ -111,8 +109,8 @@ def host_rows(record: Record) -> list[dict]:
         {
             "pair": LABELS[record.settings["name"]],
             "model": BACKBONE,
-            "precision": "bf16" if record.settings["name"] == "host-cast" else "float32",
-            "batch": str(4 if record.settings["name"] == "host-cast" else BATCH),
+            "precision": record.settings["precision"],
+            "batch": str(record.settings["batch_size"]),
             "ratio": f"{statistics.median(ratios):.2g}",
             "range": f"{min(ratios):.2g} to {max(ratios):.2g}",
             "note": f"{middle[0]:.2g} / {middle[1]:.2g} ms",
