@@ -22,6 +22,7 @@
 # - How are pixels normalised?
 # - Was the learning rate searched, and is it scaled by the batch size?
 # - Which checkpoint is behind the network's name?
+# - How was the head trained: its learning rate, and standardised features or not?
 # - How many seeds, which training images, and which epoch does the paper report?
 # - Was the printed number copied from another paper?
 #
@@ -48,6 +49,8 @@ page = Page("why_different", read_parameters(Parameters, globals()))
 # The first rows are what to check first. Leave out a change whose interval includes 0, or that moves accuracy less than
 # *another seed*, the grey band. The two tasks behind most rows are close to ImageNet and the network is small: elsewhere a
 # change may be worth more or less.
+#
+# Our own protocol is not the best one here: both methods are more accurate with the head at the method's own learning rate.
 
 # %% name="moved" tags=["hide-input"]
 why_different.show(page)

@@ -10,6 +10,7 @@ from visbook.chapters import real, why_different
 from visbook.studies import factors, insights
 from visbook.studies.case import Run
 from visbook.studies.lab import Lab, LabSettings
+from visprompt.paths import ROOT
 from visprompt.records import read_record, store
 from visprompt.training.protocol import protocol
 
@@ -82,6 +83,13 @@ def test_of_one_seed_the_spread_of_the_baseline_stands_in():
 def test_the_best_epoch_on_the_test_images_is_above_the_last():
     followed = record(0, 50.0, test_by_epoch=[40.0, 53.0, 50.0])
     assert why_different.points(followed, record(0, 50.0)) == 3.0
+
+
+def test_what_the_page_says_of_the_head_holds():
+    text = (ROOT / "notebooks" / "why_different.py").read_text(encoding="utf-8")
+    assert "both methods are more accurate with the head at the method's own" in text
+    (row,) = (row for row in why_different.rows() if row.name == "one-rate")
+    assert [one.mean > one.half > 0 for one in row.moved.values()] == [True, True]
 
 
 def test_rows_are_sorted_by_size_and_what_is_told_comes_last():

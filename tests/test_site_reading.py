@@ -309,6 +309,35 @@ def test_the_jump_box_goes_there_by_keyboard(whole, tab):
     )
 
 
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [("rerun SPT table 2 zzq", "SPT, Table 2"), ("zzq qqz", "search the text")],
+)
+def test_the_jump_box_always_answers(whole, tab, asked, first):
+    """With what has most of the words, or with the search."""
+    tab.goto((whole / "index.html").as_uri())
+    tab.locator(".bd-article .vp-jump-here input").focus()
+    tab.keyboard.type(asked)
+    option = tab.locator(".bd-article [role=option]").first
+    option.filter(has_text=first).wait_for()
+    if first == "search the text":
+        tab.keyboard.press("Enter")
+        tab.wait_for_url(f"**/search.html?q={asked.replace(' ', '%20')}")
+
+
+def test_a_plot_follows_the_dark_theme_and_paper_is_light(whole, tab):
+    """Heat maps and photographs keep their colours."""
+    tab.goto((whole / "notebooks" / "davpt.html").as_uri())
+    inverted = """() => ["vp-plot", "vp-picture"].filter((kind) => getComputedStyle(
+      document.querySelector(`.vp-figure img.${kind}`)).filter.includes("invert"))"""
+    for theme, found in {"light": [], "dark": ["vp-plot"]}.items():
+        tab.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
+        assert tab.evaluate(inverted) == found
+        for media, seen in {"print": [], "screen": found}.items():
+            tab.emulate_media(media=media)
+            assert tab.evaluate(inverted) == seen
+
+
 def test_every_place_is_there(whole):
     text = (whole / "_static" / "places.js").read_text()
     places = json.loads(text.removeprefix("window.vpPlaces = ").removesuffix(";\n"))

@@ -196,11 +196,14 @@ const unfold = () => {
 window.addEventListener("hashchange", unfold);
 document.addEventListener("DOMContentLoaded", unfold);
 
-// Paper shows everything: what is folded opens before printing and closes again behind it, and a table that is wider
-// than a sheet (about 590 px) is made smaller.
-const opened = [];
+// Paper is light and shows everything: what is folded opens before printing and closes again behind it, and a table that
+// is wider than a sheet (about 590 px) is made smaller.
+const opened = [], page = document.documentElement.dataset;
+let theme = "light";
 window.matchMedia("print").addEventListener("change", (print) => {
   const tables = [...document.querySelectorAll(".vp-table table")];
+  if (print.matches) theme = page.theme;
+  page.theme = print.matches ? "light" : theme;
   if (print.matches) {
     document.querySelectorAll(".bd-article details:not([open])").forEach((fold) => { fold.open = true; opened.push(fold); });
     window.MathJax?.typeset?.([...document.querySelectorAll(".vp-math")]);

@@ -21,7 +21,6 @@ PREPARE = """() => {
   document.querySelectorAll("a[href]").forEach((link) => {
     if (!/^(https?:|mailto:|#)/.test(link.getAttribute("href"))) link.removeAttribute("href");
   });
-  document.documentElement.dataset.theme = "light";
 }"""
 SET = """() => document.querySelectorAll("mjx-container").length >=
   document.querySelectorAll(".bd-article .math").length"""
