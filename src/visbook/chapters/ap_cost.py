@@ -18,6 +18,7 @@ from visprompt.records import Record, recorded
 
 from ..auditing.counts import printed_counts
 from ..pages import plots
+from ..pages.friendly import counted
 from ..pages.page import Page
 from ..pages.parameters import Parameters, read_parameters
 from ..studies.statistics import interval
@@ -192,11 +193,8 @@ def ratio(turns: Record, what: str, a: str, b: str) -> tuple[float, float, float
 
 def machine(record: Record) -> str:
     """What a record was measured on."""
-    threads = record.hardware["threads"]
-    return (
-        f"{record.hardware['gpu'] or record.hardware['cpu']}, {threads} "
-        f"thread{'s' * (threads != 1)}"
-    )
+    what = record.hardware["gpu"] or record.hardware["cpu"]
+    return f"{what}, {counted(record.hardware['threads'], 'thread')}"
 
 
 def shapes_figure() -> Figure:

@@ -13,6 +13,7 @@ from visprompt.models.backbones import load_backbone
 
 from ..auditing.counts import group_counts
 from ..pages import plots
+from ..pages.friendly import counted
 from ..studies import bench, effects, statistics
 from .chapter import PARTS, Chapter
 
@@ -77,7 +78,7 @@ def judge_over_mean(
     used = chapter.answers(claim, frame, [one, *others], on)
     if len(used):
         tasks, values = used.task.nunique(), over(used, one, others)
-        told = f"{tasks} task{'s' * (tasks != 1)}, paired by seed. {note}"
+        told = f"{counted(tasks, 'task')}, paired by seed. {note}"
         chapter.judge_values(claim, values, [*used.record], told.strip())
 
 

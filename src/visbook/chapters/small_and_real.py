@@ -14,6 +14,7 @@ from visprompt.errors import BadInput
 from visprompt.words import answers
 
 from ..pages import plots
+from ..pages.friendly import counted
 from ..studies.comparable import listed
 from ..studies.statistics import Gain, gain
 from . import real
@@ -91,7 +92,7 @@ def told(found: Gain | None) -> str:
         return "–"
     mean, low, high = found.here
     interval = f"[{low:+.1f}, {high:+.1f}]" if np.isfinite(low) else "(no interval)"
-    tasks = f"{found.tasks} task{'s' * (found.tasks != 1)}"
+    tasks = counted(found.tasks, "task")
     return f"{mean:+.1f} {interval}; above 0 on {found.better_tasks} of {tasks}"
 
 

@@ -84,6 +84,11 @@ def named(text: str) -> str:
     return ZERO.sub(r"\1", MINUS.sub("−", text))
 
 
+def counted(number: int, thing: str) -> str:
+    """A number of things: 1 record, 2,000 records."""
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
 def in_tens(match: re.Match) -> str:
     """A number with an exponent: 0.0079 for 7.9e-03, 10⁻⁹ for 1e-09."""
     sign, digits, exponent = match[1], match[2], int(match[3])

@@ -15,6 +15,7 @@ from visprompt import papers
 
 from ..auditing.quoted import named_cells
 from ..chapters.real import photographs
+from ..pages.friendly import counted
 from ..pages.judging import badge
 from ..pages.page import with_age
 from ..pages.plots import NAMES
@@ -84,7 +85,7 @@ def ours() -> list[list]:
                 ["task", "variant", "backbone"], sort=False
             ):
                 spread = f"{group.test.std():.1f}" if len(group) > 1 else ""
-                how = f"Kept runs, {len(group)} seed{'s' * (len(group) > 1)}."
+                how = f"Kept runs, {counted(len(group), 'seed')}."
                 where = f"{badge('trend')} {html.escape(with_age(how, [*group.record]))}"
                 rows.append(
                     [task, variant, backbone, round(float(group.test.mean()), 1), spread, where]

@@ -11,6 +11,7 @@ import nbformat
 from visprompt import papers
 from visprompt.paths import MANIFESTS
 
+from ..pages.friendly import counted
 from ..studies.forecast import speed_of, usual_precision
 from .tables import printed_name
 
@@ -73,11 +74,6 @@ def length(seconds: float) -> str:
     if seconds < 90:
         return counted(round(seconds), "second")
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
-
-
-def counted(number: int, thing: str) -> str:
-    """A number of things: 1 record, 2,000 records."""
-    return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
 def at_scale(name: str, found: dict) -> str:

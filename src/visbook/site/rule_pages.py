@@ -8,6 +8,7 @@ from scipy import stats
 from visprompt import papers
 from visprompt.words import SIGHTINGS
 
+from ..pages.friendly import counted
 from ..studies.effects import simulated
 from .tables import table
 
@@ -22,9 +23,7 @@ def power(results: dict, root: Path) -> str:
         for tasks in TASKS
         for seeds in SEEDS
     ]
-    shown = table(
-        ["Tasks", "Seeds", *(f"{points} point{'s' * (points != 1)}" for points in POINTS)], rows
-    )
+    shown = table(["Tasks", "Seeds", *(counted(points, "point") for points in POINTS)], rows)
     fallen = simulated(0, 3, 3, of_seeds=FALLEN)
     wrong = 100 * (fallen["above"] + fallen["below"])
     return (
