@@ -57,6 +57,7 @@ def both():
     plain()
     One().method()
 
+sys.monitoring.use_tool_id(4, "another program")
 calls = module.Monitoring(called, lambda code: None)
 outer = calls.switch(True)
 both(), both()

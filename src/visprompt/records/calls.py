@@ -50,19 +50,24 @@ class Profile:
 class Monitoring:
     """Tells of calls by `sys.monitoring`, in all threads."""
 
-    TOOL = 4  # of those that no debugger or profiler has
+    tool: int | None = None  # the id that Python knows this by
 
     def __init__(self, called: Called, returned: Returned):
         self.called, self.returned = called, returned
 
     def start(self) -> None:
-        """Register with Python."""
+        """Register with Python, under an id that no debugger or profiler has.
+
+        Raises:
+            ValueError: other programs have taken both.
+        """
         own, events = MONITORING, MONITORING.events
-        own.use_tool_id(self.TOOL, "visprompt")
-        own.register_callback(self.TOOL, events.PY_START, self.started)
-        own.register_callback(self.TOOL, events.PY_RESUME, self.started)
-        own.register_callback(self.TOOL, events.PY_RETURN, self.left)
-        own.register_callback(self.TOOL, events.PY_UNWIND, self.failed)
+        self.tool = 3 if own.get_tool(4) else 4
+        own.use_tool_id(self.tool, "visprompt")
+        own.register_callback(self.tool, events.PY_START, self.started)
+        own.register_callback(self.tool, events.PY_RESUME, self.started)
+        own.register_callback(self.tool, events.PY_RETURN, self.left)
+        own.register_callback(self.tool, events.PY_UNWIND, self.failed)
 
     def started(self, code, offset):
         return MONITORING.DISABLE if self.called(sys._getframe(1)) else None
@@ -77,18 +82,18 @@ class Monitoring:
     def switch(self, on: bool) -> object:
         """Turn telling on or off; returns what `restore` takes to undo it."""
         own = MONITORING
-        if own.get_tool(self.TOOL) is None:
+        if self.tool is None:
             self.start()
-        before, events = own.get_events(self.TOOL), own.events
+        before, events = own.get_events(self.tool), own.events
         every = events.PY_START | events.PY_RESUME | events.PY_RETURN | events.PY_UNWIND
-        own.set_events(self.TOOL, every if on else events.NO_EVENTS)
+        own.set_events(self.tool, every if on else events.NO_EVENTS)
         if on:
             own.restart_events()  # what an outer watch has seen, this one has not
         return before
 
     def restore(self, before, others: bool) -> None:
         """Back to before `switch`."""
-        MONITORING.set_events(self.TOOL, before)
+        MONITORING.set_events(self.tool, before)
 
 
 calls = Monitoring if MONITORING else Profile
