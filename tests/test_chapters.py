@@ -16,6 +16,7 @@ from PIL import Image
 
 from visbook.chapters import (
     attention_viewer,
+    ivpt_parts,
     photographs_first,
     real,
     real_findings,
@@ -880,3 +881,12 @@ def test_runs_are_alike_where_an_older_record_lacks_a_field_of_the_recipe():
     ]
     groups = [[record.settings["seed"] for record in part] for part in real.alike(kept)]
     assert groups == [[0, 1, 2], [3]]
+
+
+def test_a_figure_of_tokens_is_drawn_from_whatever_ran():
+    """A quick book from nothing recorded may run one of the two lines alone, or none."""
+    frame = pd.DataFrame(
+        {"N": [5, 20], "k": [0, 0], "seed": 0, "task": "shapes", "test": [50.0, 60.0]}
+    )
+    titles = [[ax.get_title() for ax in ivpt_parts.tokens_figure(frame[:n]).axes] for n in (2, 0)]
+    assert titles == [["Highest at N = 20", ""], ["", ""]]
