@@ -66,6 +66,34 @@ page.method("vpt-shallow", "VPT-Shallow: prompts enter once and pass through all
 page.method("vpt-deep", "VPT-Deep: new prompts for every block, their outputs discarded.")
 
 # %% [markdown]
+# (vpt-deep-in-plain-pytorch)=
+# ### VPT-Deep's forward pass in plain PyTorch
+#
+# Without this project's hooks, on a ViT of timm, VPT-Deep is one loop. The features agree with ours to rounding.
+
+# %%
+import torch
+
+import visprompt as vp
+
+
+def vpt_deep(vit, prompts, images):
+    """Images (B, 3, H, W) -> features (B, D); prompts (N, D), one set per block."""
+    x = vit._pos_embed(vit.patch_embed(images))
+    for block, own in zip(vit.blocks, prompts, strict=True):
+        image, patches = x[:, :1], x[:, 1:]
+        x = block(torch.cat([image, own.expand(len(x), -1, -1), patches], dim=1))
+        x = torch.cat([x[:, :1], x[:, 1 + len(own) :]], dim=1)  # outputs of prompts are discarded
+    return vit.norm(x)[:, 0]
+
+
+backbone = vp.load_backbone("vit_micro_patch4_24", "pretrained")
+model, images = vp.build_method("vpt-deep", backbone, 2), torch.rand(8, 3, 24, 24)
+with torch.no_grad():
+    plain = vpt_deep(backbone.model, model.method.prompts, images)
+    print(f"largest difference: {(plain - model.features(model.below(images))).abs().max():.0e}")
+
+# %% [markdown]
 # (method-gate-vpt)=
 # ## Gate-VPT (`gate-vpt`)
 #

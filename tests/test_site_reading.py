@@ -335,7 +335,7 @@ def test_a_plot_follows_the_dark_theme_and_paper_is_light(whole, tab):
         assert tab.evaluate(inverted) == found
         for media, seen in {"print": [], "screen": found}.items():
             tab.emulate_media(media=media)
-            assert tab.evaluate(inverted) == seen
+            tab.wait_for_function(f"String(({inverted})()) === '{','.join(seen)}'", timeout=9000)
 
 
 def test_every_place_is_there(whole):
@@ -648,3 +648,25 @@ def test_a_cell_of_a_results_table_leads_to_its_runs(whole, tab):
     assert tab.locator("tbody tr:visible, li:visible").count() == len(runs)
     tab.get_by_text("Show all").click()
     assert tab.locator("tbody tr:visible, li:visible").count() > len(runs)
+
+
+def test_the_chosen_photographs_lead_the_table(whole, tab):
+    """Their column stands behind the names, highest first; a head sorts by its own column then."""
+    tab.goto((whole / "which-method.html").as_uri())
+    table = tab.locator(".vp-which table")
+
+    def column(n):
+        return [float(text) for text in table.locator(f"tbody td:nth-child({n})").all_inner_texts()]
+
+    heads, means = table.locator("th").all_inner_texts(), column(2)
+    options = tab.locator("select[name=task] option")
+    for at in (2, 1, 0):
+        tab.locator("select[name=task]").select_option(index=at)
+        wanted = options.nth(at).inner_text() if at else heads[1]
+        now = table.locator("th").all_inner_texts()
+        assert now[1] == wanted and sorted(now) == sorted(heads)
+        assert column(2) == sorted(column(2), reverse=True)
+    assert now == heads and column(2) == means
+    tab.locator("select[name=task]").select_option(index=1)
+    table.locator("th button").nth(1).click()
+    assert column(2) == sorted(column(2))

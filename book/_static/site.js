@@ -15,7 +15,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const picks = (box.dataset.choices || "").split(",").filter(Boolean).map((column) => {
       const words = (row) => {
         const badges = [...row.cells[column].querySelectorAll(".vp-badge")];
-        return badges.length ? badges.map((badge) => badge.textContent) : [row.cells[column].textContent.trim()];
+        return badges.length ? badges.map((badge) => badge.textContent) : [row.cells[head.cellIndex].textContent.trim()];
       };
       const found = [...new Set(rows.flatMap(words))].filter(Boolean).sort();
       const select = document.createElement("select");
@@ -75,7 +75,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   // The heads of a .vp-sortable table sort it: numbers by value, texts by letter, again the other way round.
   document.querySelectorAll(".vp-sortable table").forEach((table) => {
-    table.querySelectorAll("thead th").forEach((head, column) => {
+    table.querySelectorAll("thead th").forEach((head) => {
       const button = document.createElement("button");
       button.type = "button";
       button.title = "Sort by this column";
@@ -85,7 +85,7 @@ document.addEventListener("DOMContentLoaded", () => {
         const down = head.getAttribute("aria-sort") === "ascending";
         table.querySelectorAll("th").forEach((other) => other.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", down ? "descending" : "ascending");
-        const key = (row) => row.cells[column].textContent.trim();
+        const key = (row) => row.cells[head.cellIndex].textContent.trim();
         const value = (row) => parseFloat(asTyped(key(row).replace(/,/g, "")));
         const order = (a, b) => {
           const [x, y] = [value(a), value(b)];

@@ -3,6 +3,7 @@
 document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".vp-which").forEach((box) => {
   const [kinds, tasks] = box.querySelector("template").content.querySelectorAll("select");
   const pictures = [...box.querySelectorAll(".vp-scatter")], rows = [...box.querySelectorAll("tbody tr")];
+  const lines = [...box.querySelectorAll("table tr")].map((line) => [...line.cells]);
   const facts = (row) => row.querySelector("[data-slug]").dataset;
   const asked = new URLSearchParams(location.hash.startsWith("#?") ? location.hash.slice(2) : location.search);
   const {bar, field: labelled} = vp.bar();
@@ -28,7 +29,18 @@ document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".
   const count = vp.make("span");
   count.setAttribute("role", "status");
   bar.append(count);
+  let first;
+  // The column of the chosen photographs stands behind the names, and its highest value on top.
+  const lead = () => {
+    first = task.value;
+    const at = task.selectedIndex ? task.selectedIndex + 2 : 1;
+    lines.forEach(([name, ...cells]) => name.after(cells[at - 1], ...cells.toSpliced(at - 1, 1)));
+    const value = (row) => parseFloat(row.cells[1].textContent);
+    box.querySelector("tbody").append(...rows.toSorted((a, b) => value(b) - value(a)));
+    box.querySelectorAll("th").forEach((head) => head.removeAttribute("aria-sort"));
+  };
   const show = (remember) => {
+    if (task.value !== first) lead();
     const left = new Set();
     budget.forEach(({tell}) => tell());
     rows.forEach((row) => {

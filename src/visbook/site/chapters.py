@@ -188,7 +188,7 @@ def first_table(asked: list[papers.Claim], results: dict) -> str:
             [where, claims.printed(claim), found_text(claim, found), badge(found["verdict"])]
         )
     return table(
-        ["What the paper says", "Printed, or tested", "Ours", "Verdict"],
+        ["What the paper says", "Printed, or required", "Ours", "Verdict"],
         rows,
         kind="vp-core-claims vp-cards",
     )

@@ -57,7 +57,7 @@ def asserted(claim: papers.Claim) -> str:
 def printed(claim: papers.Claim) -> str:
     """The printed value as HTML; where the paper prints a sentence, what was asked of the
     estimate."""
-    return rich(claim.printed) if is_value(claim) else f"tested: {condition(claim)}"
+    return rich(claim.printed) if is_value(claim) else f"required: {condition(claim)}"
 
 
 def details(claim: papers.Claim, found: dict, results: dict, above: str) -> str:
@@ -116,7 +116,7 @@ def compact(ids: Iterable[str], results: dict, above: str = "../") -> str:
         ]
         (digits if claim.weight == WEIGHTS[-1] else rows).append(row)
     head, kind = (
-        ["What the paper says", "Printed, or tested", "Ours", "Verdict"],
+        ["What the paper says", "Printed, or required", "Ours", "Verdict"],
         "vp-claims vp-cards",
     )
     shown = table(head, rows[:OPEN], kind=kind) if rows else ""
@@ -157,7 +157,7 @@ def explorer(results: dict, root: Path, paper: str | None = None) -> str:
             said = what_changed.gone_html(id, version, row)
             first = f'<span id="{html.escape(id)}">{short}</span>'
             rows.append([first, said, "", "", f"then: {html.escape(row['verdict'])}", "", ""])
-    head = ["Paper", "Claim", "Printed, or tested", "Ours", "Verdict", "Evidence", "Weight"]
+    head = ["Paper", "Claim", "Printed, or required", "Ours", "Verdict", "Evidence", "Weight"]
     choices = (
         ("Paper", "Verdict", "Evidence", "Weight")
         if paper is None

@@ -13,6 +13,7 @@ from visprompt.records import test_images
 from visprompt.records.index import COMPARED, minor, other_versions
 
 from ..pages import judging
+from .rerun_box import length
 from .tables import code, printed_name
 
 MOST = 500  # numbers of one value that the page of a record shows
@@ -31,8 +32,8 @@ PAGE = Template(
 <main>
 <h1>Records of $name</h1>
 $warning<p>$count behind the tables, figures and claims of <a href="$section">$title</a>, made by
-profile $profile at commit $commit.$others <noscript>Scripts are off, so they are here only in the
-source of this page, as JSON.</noscript></p>
+profile $profile at commit $commit.$took$others <noscript>Scripts are off, so they are here only in
+the source of this page, as JSON.</noscript></p>
 </main>
 <script type="application/json" id="bundle">$bundle</script>
 </body>
@@ -55,6 +56,7 @@ def record_page(artifact: str, bundle: dict) -> str:
         section=html.escape(f"../notebooks/{bundle['notebook']}.html#{artifact}"),
         profile=html.escape(bundle["profile"]),
         commit=code(str(bundle["commit"])),
+        took=f" To make them took {length(bundle['seconds'])}, run after run." if count else "",
         others=html.escape(told_versions(bundle.get("other_versions", {}), count)),
         warning=f"{judging.warning()}\n" if bundle["profile"] == "rehearsal" else "",
         bundle=json.dumps(bundle, separators=(",", ":")).replace("<", r"\u003c"),
@@ -109,6 +111,7 @@ def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> di
         "claims": judged,
         "notebook": entry["notebook"],
         "records": told,
+        "seconds": sum(record["seconds"] for record in told),
         "other_versions": Counter(
             record["other_versions"] for record in told if record["other_versions"]
         ),
