@@ -16,6 +16,7 @@ from PIL import Image
 
 from visbook.chapters import (
     attention_viewer,
+    ivpt,
     ivpt_parts,
     photographs_first,
     real,
@@ -890,3 +891,21 @@ def test_a_figure_of_tokens_is_drawn_from_whatever_ran():
     )
     titles = [[ax.get_title() for ax in ivpt_parts.tokens_figure(frame[:n]).axes] for n in (2, 0)]
     assert titles == [["Highest at N = 20", ""], ["", ""]]
+
+
+def test_a_gain_is_told_of_what_has_a_run_beside_its_base():
+    """In a sweep that is half done a variant may share no task and seed with its base."""
+    rows = [
+        ("iVPT", "x", 0, 62.0),
+        ("base", "x", 0, 60.0),
+        ("CDC", "y", 1, 70.0),
+        ("base", "y", 0, 50.0),
+    ]
+    frame = pd.DataFrame(rows, columns=["variant", "task", "seed", "test"]).assign(
+        backbone="vit", train_size=None, record=list("abcd")
+    )
+    assert ivpt.gains_told(frame, "base", ["iVPT", "CDC", "EXPRESS"]).startswith("iVPT +2.0 [")
+    assert ";" not in ivpt.gains_told(frame, "base", ["iVPT", "CDC", "EXPRESS"])
+    ticks = ivpt.gain_figure(frame, "base", ["iVPT", "CDC", "EXPRESS"]).axes[0].get_xticklabels()
+    assert [tick.get_text() for tick in ticks] == ["iVPT"]
+    assert ivpt.gain_figure(frame, "base", ["CDC"]) is None

@@ -74,6 +74,15 @@ def test_differences_are_paired_by_seed():
     assert why_different.of_factor("y", "VPT-Deep", best, found, (1.0, 2)) is None
 
 
+def test_of_a_half_done_search_nothing_is_told_before_seed_0_has_the_chosen_rate(monkeypatch):
+    runs = [record(1, 60.0), record(0, 50.0)]
+    runs[1].settings["recipe"] = {"learning_rate": 0.05}
+    monkeypatch.setattr(real, "at_best_rate", lambda part: ([part[0]], None))
+    assert why_different.of_search("test", {"a": runs}, (1.0, 2)) is None
+    whole = {"a": [*runs, record(0, 47.0)]}
+    assert why_different.of_search("test", whole, (1.0, 2)).mean == 3.0
+
+
 def test_of_one_seed_the_spread_of_the_baseline_stands_in():
     one = why_different.moved({"a": {0: 3.0}}, (2.0, 4))
     assert one.half == pytest.approx(2.7764 * np.sqrt(2 * 2.0**2), rel=1e-4)

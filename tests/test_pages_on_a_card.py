@@ -1,4 +1,5 @@
-"""Notebooks on the pretended card: from the kept records, and from none at a small size."""
+"""Notebooks on the pretended card: from the kept records, from half of them, and from none at a
+small size."""
 
 import os
 from dataclasses import replace
@@ -67,10 +68,38 @@ def empty(tmp_path_factory):
     return tmp_path_factory.mktemp("empty")
 
 
+@pytest.fixture(scope="module")
+def half(tmp_path_factory):
+    """Every other kept fit, as in a sweep that goes on, and all else that is kept."""
+    folder = tmp_path_factory.mktemp("half") / "book" / "records"
+    for kind in (ROOT / "book" / "records").iterdir():
+        if kind.name != "tune":
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / kind.name).symlink_to(kind)
+            continue
+        for path in sorted(kind.rglob("*.json"))[::2]:
+            to = folder / "tune" / path.relative_to(kind)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            to.symlink_to(path)
+    return folder.parents[1]
+
+
 @pytest.mark.parametrize("name", NOTEBOOKS if EVERY else drawn(NOTEBOOKS, 4))
 def test_a_page_of_kept_records_is_made_on_a_card(name, kept, monkeypatch):
     monkeypatch.setattr(records.store, "ROOT", kept)
     monkeypatch.setattr(visprompt, "load_task", few(tasks.load_task))
+    executed(name, {})
+
+
+PAGES = {name: (ROOT / "notebooks" / f"{name}.py").read_text("utf-8") for name in NOTEBOOKS}
+SWEPT = ["why_different", *(name for name in NOTEBOOKS if "Chapter.opened(" in PAGES[name])]
+
+
+@pytest.mark.parametrize("name", SWEPT if EVERY else drawn(SWEPT, 1))
+def test_a_page_of_half_the_kept_fits_is_made(name, half, monkeypatch):
+    monkeypatch.setattr(records.store, "ROOT", half)
+    monkeypatch.setattr(visprompt, "load_task", few(tasks.load_task))
+    monkeypatch.setattr(lab, "load_task", few(tasks.load_task))
     executed(name, {})
 
 

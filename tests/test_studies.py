@@ -361,6 +361,9 @@ def test_a_gain_is_paired_by_task_and_seed():
     assert (found.tasks, found.seeds, found.better_tasks) == (2, 3, 1) and len(found.records) == 12
     with pytest.raises(BadInput, match="both a and c"):
         statistics.gain(frame, "a", "c")
+    # of a sweep that is half done, in which no seed has all tasks, the seeds that each task has
+    half = frame[(frame.task == "letters") == (frame.seed == 0)]
+    assert (statistics.gain(half, "a", "b").tasks, statistics.gain(half, "a", "b").seeds) == (2, 1)
 
 
 def test_group_tables_leave_out_what_lacks_a_task():

@@ -82,15 +82,22 @@ def places_table(frame: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def by_cell(frame: pd.DataFrame) -> pd.DataFrame:
+    """Test accuracy by task and seed, one column per variant."""
+    return frame.pivot_table(index=["task", "seed"], columns="variant", values="test")
+
+
+def beside(frame: pd.DataFrame, base: str, variants: Sequence[str]) -> list[str]:
+    """Those of the variants that have a run of some task and seed in common with the base."""
+    cells = by_cell(frame)
+    there = [name for name in variants if {name, base} <= set(cells)]
+    return [name for name in there if len(cells[[name, base]].dropna())]
+
+
 def gain_figure(frame: pd.DataFrame, base: str, variants: Sequence[str]):
     """Gains over a variant: one mark a task, and the mean with its interval over seeds; None
     without any."""
-    cells = frame.pivot_table(index=["task", "seed"], columns="variant", values="test")
-    shown = [
-        name
-        for name in variants
-        if {name, base} <= set(cells) and len(cells[[name, base]].dropna())
-    ]
+    cells, shown = by_cell(frame), beside(frame, base, variants)
     if not shown:
         return None
     fig, ax = plt.subplots(figsize=(7, 3.2))
@@ -126,8 +133,8 @@ def gain_figure(frame: pd.DataFrame, base: str, variants: Sequence[str]):
 
 def gains_told(frame: pd.DataFrame, base: str, variants: Sequence[str]) -> str:
     """The mean gains of `gain_figure` as text."""
-    there = [name for name in variants if name in set(frame.variant)]
-    gains = {name: statistics.gain(frame, name, base).here for name in there}
+    shown = beside(frame, base, variants)
+    gains = {name: statistics.gain(frame, name, base).here for name in shown}
     return "; ".join(
         f"{name} {mean:+.1f} [{low:+.1f}, {high:+.1f}]" for name, (mean, low, high) in gains.items()
     )

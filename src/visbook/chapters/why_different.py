@@ -185,8 +185,8 @@ def of_search(how: str, parts: Mapping[str, list[Record]], usual) -> Moved | Non
     for task, part in parts.items():
         chosen = real.at_best_rate(part)[0][0]
         tried = {rate_of(record): record for record in part if record.settings["seed"] == 0}
-        first = tried[rate_of(chosen)]
-        if other := other_rate(how, first, tried):
+        first = tried.get(rate_of(chosen))  # None where a search is half done
+        if first and (other := other_rate(how, first, tried)):
             pairs[task] = {0: other.values["test"] - first.values["test"]}
             used += [first, other]
     return moved(pairs, usual, used) if pairs else None

@@ -163,12 +163,12 @@ def gain(frame: pd.DataFrame, better: str, worse: str, *, by: str = "variant") -
         used[[*keys, f"test_{arm}", f"record_{arm}"]].set_axis([*keys, "test", "record"], axis=1)
         for arm in "ab"
     ]
-    by_task = values.mean()
+    by_task, here = values.mean(), effect(*arms)
     return Gain(
-        effect(*arms),
+        here,
         over_tasks(values)[1:],
         len(by_task),
-        len(whole),
+        here.seeds,
         int((by_task > 0).sum()),
         (*both.record_a, *both.record_b),
     )
