@@ -311,7 +311,7 @@ def test_a_claim_takes_photographs_first_where_they_can_answer_it(stores, monkey
     claim, pair = "spt.table-s4.deep-over-vpt-deep", ("SPT-Deep", "VPT-Deep")
     shown(monkeypatch, chapter, lambda: chapter.judge(claim, drawn_runs, *pair, on="vtab"))
     found = chapter.page.claims[claim]
-    photographs = two_legs.of(frame, *pair)
+    photographs = statistics.gain(frame, *pair)
     assert (found["estimate"], found["verdict"]) == (photographs.mean, "seen here")
     assert "On drawings +1.0" in found["note"] and "Real images: " in found["images"]
     # of fine-grained tasks and of another pre-training no photographs are kept

@@ -30,7 +30,7 @@ from ..studies.case import rate_name
 from ..studies.comparable import comparable
 from ..studies.effects import of_table
 from ..studies.rates import below
-from ..studies.statistics import Cell, gain, spread
+from ..studies.statistics import Cell, spread
 from . import photographs_first
 from .chapter import FULL, Chapter
 
@@ -115,8 +115,8 @@ def judge_compact(chapter: Chapter, rows: pd.DataFrame, on: Sequence[str]) -> No
             continue
         for name in dict.fromkeys(name for name in rows.backbone if name in networks()):
             mine = chapter.answers(claim, rows[rows.backbone == name], ["AP", other], on)
-            if len(mine):
-                leads[name] = gain(mine, "AP", other)
+            if found := chapter.gain(claim, mine, "AP", other):
+                leads[name] = found
         if leads:
             least = (
                 min(leads.values(), key=lambda lead: lead.here[1])

@@ -498,9 +498,8 @@ class Chapter:
             photographs_first.judge(self, claim, seen, *asked)
             return
         rows = self.answers(claim, frame, [better, worse], on, parts)
-        if not len(rows):
+        if not (found := self.gain(claim, rows, better, worse)):
             return
-        found = statistics.gain(rows, better, worse)
         fell = statistics.told_of_fallen(rows[rows.variant.isin([better, worse])])
         told = f"{better} − {worse}: {found.counted}. {self.reach(claim, found)} {fell} {note}"
         self.page.judge(
@@ -518,6 +517,16 @@ class Chapter:
         p = self.p
         narrowed = (p.backbone, p.tasks, p.methods) != (None,) * 3
         return real.photographs().iloc[: 0 if narrowed or p.profile != "quick" else None]
+
+    def gain(
+        self, claim: str, rows: pd.DataFrame, better: str, worse: str
+    ) -> statistics.Gain | None:
+        """The gain among the rows that answer a claim; where no seed has both, the claim is not
+        judged."""
+        found = statistics.gain(rows, better, worse)
+        if len(rows) and found is None:
+            self.page.not_judged(claim, f"no seed has both {better} and {worse}")
+        return found
 
     def reach(self, claim: str, found: statistics.Gain) -> str:
         """What else is known of a gain: on other tasks, by more seeds; and which cells left its
@@ -579,9 +588,9 @@ class Chapter:
         gains = {}
         for name, (frame, *pair) in leads.items():
             rows = self.answers(claim, frame, pair, on, parts)
-            if not len(rows):
+            if not (found := self.gain(claim, rows, *pair)):
                 return
-            gains[name] = statistics.gain(rows, *pair)
+            gains[name] = found
         if gains:
             name, least = min(gains.items(), key=lambda item: (item[1].here[1], item[1].mean))
             told = f"Least certain of {len(gains)} leads: {name}" if len(gains) > 1 else name

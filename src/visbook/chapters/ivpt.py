@@ -15,6 +15,7 @@ from .. import auditing
 from ..auditing import counts
 from ..pages import plots
 from ..studies import statistics
+from ..studies.statistics import Gain
 from .chapter import Chapter
 
 VARIANTS = [
@@ -82,27 +83,22 @@ def places_table(frame: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def by_cell(frame: pd.DataFrame) -> pd.DataFrame:
-    """Test accuracy by task and seed, one column per variant."""
-    return frame.pivot_table(index=["task", "seed"], columns="variant", values="test")
-
-
-def beside(frame: pd.DataFrame, base: str, variants: Sequence[str]) -> list[str]:
-    """Those of the variants that have a run of some task and seed in common with the base."""
-    cells = by_cell(frame)
-    there = [name for name in variants if {name, base} <= set(cells)]
-    return [name for name in there if len(cells[[name, base]].dropna())]
+def gains(frame: pd.DataFrame, base: str, variants: Sequence[str]) -> dict[str, Gain]:
+    """The gains over a variant of those that have a task and seed in common with it."""
+    found = {name: statistics.gain(frame, name, base) for name in variants}
+    return {name: gain for name, gain in found.items() if gain}
 
 
 def gain_figure(frame: pd.DataFrame, base: str, variants: Sequence[str]):
     """Gains over a variant: one mark a task, and the mean with its interval over seeds; None
     without any."""
-    cells, shown = by_cell(frame), beside(frame, base, variants)
+    shown = gains(frame, base, variants)
     if not shown:
         return None
+    cells = frame.pivot_table(index=["task", "seed"], columns="variant", values="test")
     fig, ax = plt.subplots(figsize=(7, 3.2))
     sides = {"above": [], "below": []}
-    for i, name in enumerate(shown):
+    for i, (name, found) in enumerate(shown.items()):
         by_task = (cells[name] - cells[base]).dropna().groupby("task").mean()
         for k, (marker, (task, value)) in enumerate(
             zip(itertools.cycle(plots.MARKERS), by_task.items(), strict=False)
@@ -113,9 +109,8 @@ def gain_figure(frame: pd.DataFrame, base: str, variants: Sequence[str]):
                 marker,
                 color="#6a6a6a",
                 ms=6,
-                label=task if name == shown[0] else None,
+                label=None if i else task,
             )
-        found = statistics.gain(frame, name, base)
         mean, low, high = found.here
         error = [[mean - low], [high - mean]] if np.isfinite(low) else None
         sides["above"] += [name] * (low > 0)
@@ -133,10 +128,9 @@ def gain_figure(frame: pd.DataFrame, base: str, variants: Sequence[str]):
 
 def gains_told(frame: pd.DataFrame, base: str, variants: Sequence[str]) -> str:
     """The mean gains of `gain_figure` as text."""
-    shown = beside(frame, base, variants)
-    gains = {name: statistics.gain(frame, name, base).here for name in shown}
     return "; ".join(
-        f"{name} {mean:+.1f} [{low:+.1f}, {high:+.1f}]" for name, (mean, low, high) in gains.items()
+        "{} {:+.1f} [{:+.1f}, {:+.1f}]".format(name, *found.here)
+        for name, found in gains(frame, base, variants).items()
     )
 
 

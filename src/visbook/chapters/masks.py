@@ -254,9 +254,9 @@ def judge(chapter: Chapter, claim: str, shown: Found, better: str, worse: str) -
         if best[task] >= 2 * shown.frame.constant[shown.frame.task == task].iloc[0]
     ]
     gains = {
-        task: statistics.gain(part, better, worse)
+        task: found
         for task, part in rows[rows.task.isin(able)].groupby("task", sort=False)
-        if {better, worse} <= set(part.variant)
+        if (found := statistics.gain(part, better, worse))
     }
     if not gains:
         chapter.page.not_judged(claim, "no task is learned well enough to tell methods apart")

@@ -37,7 +37,7 @@ def answer(
     rows = chapter.photographs
     if len(groups) == 1:
         rows = rows[rows.task.map(group_of).isin(groups)]
-    return statistics.gain(rows, *pair) if {*pair} <= {*rows.variant} else None
+    return statistics.gain(rows, *pair)
 
 
 def judge(
@@ -56,8 +56,7 @@ def judge(
     rows = chapter.photographs
     fell = statistics.told_of_fallen(rows[rows.variant.isin(pair) & rows.task.isin(there)])
     told = f"{' − '.join(pair)}: {seen.counted}. {chapter.reach(claim, seen)} {fell}"
-    if len(drawn):
-        other = statistics.gain(drawn, *pair)
+    if other := statistics.gain(drawn, *pair):
         told += " On drawings {:+.1f} [{:+.1f}, {:+.1f}]".format(*other.here)
         told += f": {other.counted}."
     chapter.page.judge(

@@ -16,7 +16,7 @@ from ..pages.friendly import named as named_here
 from ..studies import grids
 from ..studies.case import rate_name
 from ..studies.comparable import listed
-from ..studies.statistics import Gain, names_of_fallen, spread
+from ..studies.statistics import Gain, gain, names_of_fallen, spread
 from . import real
 from . import small_and_real as two_legs
 from .ap_blocks import LINES, block_grid
@@ -30,7 +30,7 @@ def gains(frame: pd.DataFrame) -> dict[str, Gain | None]:
     """Variant -> its gain over BASE on the tasks that both have, in the order of the study; None
     where there is none."""
     order = [name for name in grids.studies()["real"]["variants"] if (frame.variant == name).any()]
-    return {name: None if name == BASE else two_legs.of(frame, name, BASE) for name in order}
+    return {name: None if name == BASE else gain(frame, name, BASE) for name in order}
 
 
 def chosen(frame: pd.DataFrame) -> str:
@@ -85,11 +85,7 @@ def figure(frame: pd.DataFrame, found: dict[str, Gain | None]) -> Figure:
     for marker, (task, part) in zip(
         itertools.cycle(plots.MARKERS), frame.groupby("task"), strict=False
     ):
-        means = {
-            row: one.mean
-            for row, name in enumerate(found)
-            if (one := two_legs.of(part, name, BASE))
-        }
+        means = {row: one.mean for row, name in enumerate(found) if (one := gain(part, name, BASE))}
         ax.plot(
             [*means.values()],
             [row - 0.18 for row in means],
@@ -100,9 +96,9 @@ def figure(frame: pd.DataFrame, found: dict[str, Gain | None]) -> Figure:
             label=named_here(task),
         )
         marks += means.values()
-    for row, gain in enumerate(found.values()):
+    for row, one in enumerate(found.values()):
         two_legs.draw_gain(
-            ax, row + 0.12, gain, "mean of its tasks", **two_legs.LOOKS[two_legs.PHOTOGRAPHS]
+            ax, row + 0.12, one, "mean of its tasks", **two_legs.LOOKS[two_legs.PHOTOGRAPHS]
         )
     two_legs.finish_rows(
         fig,
@@ -208,7 +204,7 @@ def show_precisions(chapter: Chapter) -> None:
         lambda record: record.settings["recipe"][rate_name(record.settings["method"])]
     )
     pairs = {
-        key: two_legs.of(part, "bf16", "float32", by="precision")
+        key: gain(part, "bf16", "float32", by="precision")
         for key, part in frame.groupby([frame.variant, rates])
     }
     pairs = {key: found for key, found in pairs.items() if found}

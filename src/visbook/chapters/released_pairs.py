@@ -6,7 +6,6 @@ import html
 import pandas as pd
 
 from visprompt import paths
-from visprompt.errors import BadInput
 from visprompt.manifests import load_yaml
 from visprompt.methods import names
 
@@ -32,18 +31,11 @@ def rows(found: pd.DataFrame) -> list[list[str]]:
         for entry in entries:
             if "option" in entry:
                 told = [html.escape(names()[slug]), html.escape(entry["what"])]
-                if got := gain(found, *grids.pair(slug, entry)):
+                off, on = grids.pair(slug, entry)
+                if got := statistics.gain(found, on, off):
                     moved.append((told, got))
     moved.sort(key=lambda one: -abs(one[1].mean))
     return [told + cells(got) for told, got in moved]
-
-
-def gain(found: pd.DataFrame, off: str, on: str) -> statistics.Gain | None:
-    """What an option moves, paired by seed; None where no seed has both runs."""
-    try:
-        return statistics.gain(found, on, off) if len(found) else None
-    except BadInput:
-        return None
 
 
 def options() -> int:

@@ -10,7 +10,6 @@ from IPython.display import Markdown, display
 from matplotlib.figure import Figure
 
 from visprompt import papers
-from visprompt.errors import BadInput
 from visprompt.words import answers
 
 from ..pages import plots
@@ -74,16 +73,8 @@ def legs(chapter: Chapter, names: Sequence[str] = tuple(COMPARED)) -> list[Legs]
     for paper in names:
         study, pairs = COMPARED[paper]
         drawn = chapter.rows(study, part="supervised")
-        found += [Legs(paper, *pair, of(drawn, *pair), of(beside, *pair)) for pair in pairs]
+        found += [Legs(paper, *pair, gain(drawn, *pair), gain(beside, *pair)) for pair in pairs]
     return [leg for leg in found if leg.photographs]
-
-
-def of(frame: pd.DataFrame, better: str, worse: str, by: str = "variant") -> Gain | None:
-    """The gain of one variant over another, None where no task and seed has both."""
-    try:
-        return gain(frame, better, worse, by=by)
-    except BadInput:
-        return None
 
 
 def told(found: Gain | None) -> str:

@@ -202,10 +202,9 @@ def judge_convergence(chapter: Chapter) -> None:
         chapter.rows("pretraining", variants=PAIR, part="mae"),
     )
     rows = chapter.answers(claim, frame, PAIR, "pretraining", ["mae"])
-    if len(rows):
-        losses = [record.values["loss"] for record in rows.record]
-        speed = [-float(np.mean(np.log(loss[: max(1, len(loss) // 2)]))) for loss in losses]
-        found = statistics.gain(rows.assign(test=speed), "SPT-Deep", "VPT-Deep")
+    losses = [record.values["loss"] for record in rows.record] if len(rows) else []
+    speed = [-float(np.mean(np.log(loss[: max(1, len(loss) // 2)]))) for loss in losses]
+    if found := chapter.gain(claim, rows.assign(test=speed), "SPT-Deep", "VPT-Deep"):
         note = (
             f"Each at its own learning rate; {found.tasks} tasks, {found.seeds} seeds. SPT-Deep's "
             f"loss is lower on {found.better_tasks} of the tasks."

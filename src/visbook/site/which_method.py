@@ -12,6 +12,7 @@ from ..chapters import small_and_real as two_legs
 from ..chapters.real import photographs
 from ..pages.judging import badge
 from ..studies.comparable import listed
+from ..studies.statistics import gain
 from . import overview
 from .overview import ADDS, BASE, KINDS, PRINTED, TITLES, Method, named
 from .scatter import AXES, LOOKS, picture
@@ -135,7 +136,7 @@ def against(best: str) -> dict[str, str]:
     """Method -> on which side of `best` it lies on photographs, by the rule for trends."""
     frame = photographs()
     return {
-        name: two_legs.way(two_legs.of(frame, name, best))
+        name: two_legs.way(gain(frame, name, best))
         for name in dict.fromkeys(frame.variant)
         if name != best
     }

@@ -144,17 +144,16 @@ class Gain:
         return self.effect.mean
 
 
-def gain(frame: pd.DataFrame, better: str, worse: str, *, by: str = "variant") -> Gain:
-    """How much `better` is above `worse`, paired by backbone, task, training size and seed.
-
-    Raises:
-        BadInput: no pair has both.
-    """
+def gain(frame: pd.DataFrame, better: str, worse: str, *, by: str = "variant") -> Gain | None:
+    """How much `better` is above `worse`, paired by backbone, task, training size and seed; None
+    where no pair has both."""
     keys = ["backbone", "task", "train_size", "seed"]
+    if not len(frame):
+        return None
     pair = [frame[frame[by] == name][[*keys, "test", "record"]] for name in (better, worse)]
     both = pd.merge(*pair, on=keys, suffixes=("_a", "_b"))
     if not len(both):
-        raise BadInput(f"no task and seed has runs of both {better} and {worse}.")
+        return None
     difference = (both.test_a - both.test_b).groupby([both.seed, both.task]).mean().unstack()
     whole = difference.dropna()  # a seed counts only with all tasks
     values = whole if len(whole) else difference
