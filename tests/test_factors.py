@@ -96,9 +96,22 @@ def test_the_best_epoch_on_the_test_images_is_above_the_last():
 
 def test_what_the_page_says_of_the_head_holds():
     text = (ROOT / "notebooks" / "why_different.py").read_text(encoding="utf-8")
-    assert "both methods are more accurate with the head at the method's own" in text
-    (row,) = (row for row in why_different.rows() if row.name == "one-rate")
-    assert [one.mean > one.half > 0 for one in row.moved.values()] == [True, True]
+    assert "both methods are more accurate with weight decay on the head, and with the head" in text
+    rows = {row.name: row for row in why_different.rows()}
+    for name in ("head-decay", "one-rate"):
+        assert [one.mean > one.half > 0 for one in rows[name].moved.values()] == [True, True]
+    of_head = {"head-start", "head-decay", "raw-features", "one-rate"}
+    of_prompts = {"size", "dropout", "drop-path", "decay"}
+    largest = [max(rows[name].size for name in names) for names in (of_head, of_prompts)]
+    assert largest[0] > largest[1]
+
+
+def test_what_is_chosen_on_the_test_images_gains_and_has_no_interval():
+    rows = {row.name: row for row in why_different.rows()}
+    for name in ("test-epoch", "test-rate"):
+        assert rows[name].moved
+        for one in rows[name].moved.values():
+            assert one.mean >= 0 and np.isnan(one.half) and "[" not in one.told
 
 
 def test_rows_are_sorted_by_size_and_what_is_told_comes_last():

@@ -15,7 +15,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const picks = (box.dataset.choices || "").split(",").filter(Boolean).map((column) => {
       const words = (row) => {
         const badges = [...row.cells[column].querySelectorAll(".vp-badge")];
-        return badges.length ? badges.map((badge) => badge.textContent) : [row.cells[head.cellIndex].textContent.trim()];
+        return badges.length ? badges.map((badge) => badge.textContent) : [row.cells[column].textContent.trim()];
       };
       const found = [...new Set(rows.flatMap(words))].filter(Boolean).sort();
       const select = document.createElement("select");
