@@ -74,8 +74,8 @@ page = chapter.page
 # the backbone use the learning rates of the middle size. In the paper profile the final model is trained on all 1,000
 # images of a VTAB-1k task. We report the test accuracy of the last epoch.
 #
-# With 200 validation images the standard error is up to 3.5 points. A search over three learning rates is therefore
-# coarse, and luck can be worth a point or two. Our backbones have eight blocks and 36 patches, so ten prompts and ten
+# With 200 validation images the standard error is up to 3.5 points. A search is therefore coarse, and luck
+# can be worth a point or two. Our backbones have eight blocks and 36 patches, so ten prompts and ten
 # reinforced patches are a far larger share than on a ViT-B/16 with 196 patches. All this shows a trend, never a
 # reproduction.
 #
