@@ -56,7 +56,7 @@ def record_page(artifact: str, bundle: dict) -> str:
         section=html.escape(f"../notebooks/{bundle['notebook']}.html#{artifact}"),
         profile=html.escape(bundle["profile"]),
         commit=code(str(bundle["commit"])),
-        took=f" To make them took {length(bundle['seconds'])}, run after run." if count else "",
+        took=f" Making them took {length(bundle['seconds'])} in all." if count else "",
         others=html.escape(told_versions(bundle.get("other_versions", {}), count)),
         warning=f"{judging.warning()}\n" if bundle["profile"] == "rehearsal" else "",
         bundle=json.dumps(bundle, separators=(",", ":")).replace("<", r"\u003c"),
