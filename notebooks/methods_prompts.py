@@ -69,7 +69,9 @@ page.method("vpt-deep", "VPT-Deep: new prompts for every block, their outputs di
 # (vpt-deep-in-plain-pytorch)=
 # ### VPT-Deep's forward pass in plain PyTorch
 #
-# Without this project's hooks, on a ViT of timm, VPT-Deep is one loop. The features agree with ours to rounding.
+# Without this project's hooks VPT-Deep is one loop over the blocks of a timm ViT with a class token. It ends before the
+# head. The features agree with ours up to rounding; `model.below` gives what training never
+# changes, here the tokens that enter the first block.
 
 # %%
 import torch
@@ -78,7 +80,7 @@ import visprompt as vp
 
 
 def vpt_deep(vit, prompts, images):
-    """Images (B, 3, H, W) -> features (B, D); one set of prompts (N, D) per block."""
+    """Images (B, 3, H, W) -> features (B, D); prompts: one (N, D) per block."""
     x = vit._pos_embed(vit.patch_embed(images))
     for block, own in zip(vit.blocks, prompts, strict=True):
         own = own.expand(len(x), -1, -1)
