@@ -341,11 +341,17 @@ def draw(ax, place: float, one: Moved, method: str) -> None:
                     textcoords="offset points")  # fmt: skip
 
 
+def clear(found: Sequence[Row]) -> list[Row]:
+    """The changes that clearly move a method by more than another seed does."""
+    seed = next((row for row in found if row.name == "seed" and row.moved), None)
+    return [row for row in found if seed and row is not seed and row.clear(seed.size)]
+
+
 def finding(found: Sequence[Row]) -> str:
     """What the figure shows, in a sentence."""
     measured = [row for row in found if row.moved]
     seed = next(row for row in measured if row.name == "seed")
-    above = sum(row is not seed and row.clear(seed.size) for row in measured)
+    above = len(clear(measured))
     first = next(row for row in measured if row is not seed)
     method = max(first.moved, key=lambda name: abs(first.moved[name].mean))
     points = first.moved[method].mean
