@@ -70,8 +70,8 @@ page.method("vpt-deep", "VPT-Deep: new prompts for every block, their outputs di
 # ### VPT-Deep's forward pass in plain PyTorch
 #
 # Without this project's hooks VPT-Deep is one loop over the blocks of a timm ViT with a class token. It ends before the
-# head. The features agree with ours up to rounding; `model.below` gives what training never
-# changes, here the tokens that enter the first block.
+# head. The features agree with ours up to rounding; `model.below` gives what training never changes, here the tokens that
+# enter the first block.
 
 # %%
 import torch

@@ -67,7 +67,7 @@ class Row:
         return max((abs(one.mean) for one in self.moved.values()), default=-1.0)
 
     def clear(self, least: float) -> bool:
-        """Whether it moves a method by more than `least` points, and no interval includes 0."""
+        """Whether it moves a method by more than `least` points, with an interval without 0."""
         return any(
             abs(one.mean) > max(least, np.nan_to_num(one.half)) for one in self.moved.values()
         )

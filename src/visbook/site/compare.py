@@ -143,14 +143,14 @@ def compare(results: dict, root: Path) -> str:
 
 def moved(results: dict, root: Path) -> str:
     """What clearly moves a method by more than another seed, the largest first."""
+    methods = [*why_different.LOOKS]
     rows = [
-        [html.escape(row.entry["changed"]), *(one.told for one in row.moved.values())]
+        [html.escape(row.entry["changed"]), *(why_different.cell(row, name) for name in methods)]
         for row in why_different.clear(why_different.rows())
-        if len(row.moved) == len(why_different.LOOKS)
     ]
     if not rows:
         return "<p>No run with such a change is kept.</p>"
-    return table(["What is changed", *(f"{name}, points" for name in why_different.LOOKS)], rows)
+    return table(["What is changed", *(f"{name}, points" for name in methods)], rows)
 
 
 MAKERS = {"compare": compare, "moved": moved}
