@@ -150,7 +150,10 @@ def moved(results: dict, root: Path) -> str:
     ]
     if not rows:
         return "<p>No run with such a change is kept.</p>"
-    return table(["What is changed", *(f"{name}, points" for name in methods)], rows)
+    how = f"{badge('trend')} Points of test accuracy, with intervals of 95 % for other seeds."
+    return f"<p>{how}</p>" + table(
+        ["What is changed", *(f"{name}, points" for name in methods)], rows
+    )
 
 
 MAKERS = {"compare": compare, "moved": moved}
