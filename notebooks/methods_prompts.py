@@ -69,7 +69,9 @@ page.method("vpt-deep", "VPT-Deep: new prompts for every block, their outputs di
 # (vpt-deep-in-plain-pytorch)=
 # ### VPT-Deep's forward pass in plain PyTorch
 #
-# Without this project's hooks, on a ViT of timm, VPT-Deep is one loop. The features agree with ours to rounding.
+# Without this project's hooks VPT-Deep is one loop over the blocks of a timm ViT with a class token. It ends before the
+# head. The features agree with ours up to rounding; `model.below` gives what training never changes, here the tokens that
+# enter the first block.
 
 # %%
 import torch
@@ -78,20 +80,23 @@ import visprompt as vp
 
 
 def vpt_deep(vit, prompts, images):
-    """Images (B, 3, H, W) -> features (B, D); prompts (N, D), one set per block."""
+    """Images (B, 3, H, W) -> features (B, D); prompts: one (N, D) per block."""
     x = vit._pos_embed(vit.patch_embed(images))
     for block, own in zip(vit.blocks, prompts, strict=True):
-        image, patches = x[:, :1], x[:, 1:]
-        x = block(torch.cat([image, own.expand(len(x), -1, -1), patches], dim=1))
-        x = torch.cat([x[:, :1], x[:, 1 + len(own) :]], dim=1)  # outputs of prompts are discarded
+        own = own.expand(len(x), -1, -1)
+        x = block(torch.cat([x[:, :1], own, x[:, 1:]], dim=1))
+        # what comes out of the prompts is discarded
+        x = torch.cat([x[:, :1], x[:, 1 + own.shape[1] :]], dim=1)
     return vit.norm(x)[:, 0]
 
 
 backbone = vp.load_backbone("vit_micro_patch4_24", "pretrained")
-model, images = vp.build_method("vpt-deep", backbone, 2), torch.rand(8, 3, 24, 24)
+model = vp.build_method("vpt-deep", backbone, 2)
+images = torch.rand(8, 3, 24, 24)
 with torch.no_grad():
     plain = vpt_deep(backbone.model, model.method.prompts, images)
-    print(f"largest difference: {(plain - model.features(model.below(images))).abs().max():.0e}")
+    apart = (plain - model.features(model.below(images))).abs().max()
+print(f"largest difference: {apart:.0e}")
 
 # %% [markdown]
 # (method-gate-vpt)=

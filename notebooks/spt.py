@@ -132,7 +132,7 @@ chapter.end(
 
 # %% [markdown]
 # (spt.table-2)=
-# ## Table 2: Self-supervised backbones
+# ## Table 2: Self-supervised backbones (MAE and MoCo-v3)
 #
 # This is the paper's main result. With MAE and MoCo-v3, SPT-Deep has the best mean in every group of tasks, even above full
 # fine-tuning. Its lead over VPT and Gate-VPT {cite}`yoo2023` is largest with MAE. We left out the printed methods that were

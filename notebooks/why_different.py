@@ -47,8 +47,8 @@ page = Page("why_different", read_parameters(Parameters, globals()))
 # ## What one change moves
 #
 # The first rows are what to check first. Leave out a change whose interval includes 0, or that moves accuracy less than
-# *another seed*, the grey band. The two tasks behind most rows are close to ImageNet and the network is small: elsewhere a
-# change may be worth more or less.
+# *another seed*, the grey band. Most rows are from two tasks, textures and Caltech-101, which are close to ImageNet, and the
+# network is small: elsewhere a change may be worth more or less.
 #
 # Our own protocol is not the best one here: both methods are more accurate with weight decay on the head, and with the head
 # at the method's own learning rate. What is done to the head moves accuracy as much as what is done to the prompts.
@@ -65,8 +65,8 @@ why_different.show(page)
 # - *Another seed* is the mean distance between two seeds, in either direction. The rows on learning rates and on the search
 #   come from the searches of [](real_images.ipynb), with seed 0 on five tasks. All other rows are from at most two tasks,
 #   textures and Caltech-101, because their runs are the shortest.
-# - A choice made on the test images can only gain, so it has no interval. Here it is the best of ten epochs, or of three
-#   learning rates.
+# - A choice made on the test images can only raise accuracy, so it has no interval. Here it is the best of ten epochs, or
+#   of three learning rates.
 # - *From sources* is not measured: it is what papers, released code or its users report.
 # - A row without numbers gives the command that measures it. Add `--seeds 0 1 2`, `--data-dir` and `--weights`, as on [](real_images.ipynb).
 #

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from visbook.chapters import real, why_different
+from visbook.site import compare
 from visbook.studies import factors, insights
 from visbook.studies.case import Run
 from visbook.studies.lab import Lab, LabSettings
@@ -104,6 +105,23 @@ def test_what_the_page_says_of_the_head_holds():
     of_prompts = {"size", "dropout", "drop-path", "decay"}
     largest = [max(rows[name].size for name in names) for names in (of_head, of_prompts)]
     assert largest[0] > largest[1]
+
+
+def test_the_page_that_compares_names_what_clearly_moves_more_than_a_seed(monkeypatch):
+    (seed,) = (row for row in why_different.rows() if row.name == "seed")
+    of = lambda name, mean, half: replace(
+        seed,
+        name=name,
+        entry={"changed": name},
+        moved={method: why_different.Moved(mean, half, 1, 1) for method in why_different.LOOKS},
+    )
+    given = [of("much", -9.0, 2.0), of("unclear", 9.0, 9.5), of("little", 0.2, 0.1), seed]
+    assert why_different.clear(given) == given[:1] and why_different.clear(given[:3]) == []
+    monkeypatch.setattr(why_different, "rows", lambda: given)
+    found = compare.moved({}, ROOT)
+    assert "−9.0 [−11.0, −7.0]" in found and "unclear" not in found and "little" not in found
+    monkeypatch.setattr(why_different, "rows", list)
+    assert "No run" in compare.moved({}, ROOT)
 
 
 def test_what_is_chosen_on_the_test_images_gains_and_has_no_interval():

@@ -7,7 +7,7 @@ import pandas as pd
 
 from visbook.chapters import released_pairs
 from visbook.site import recipe_pages
-from visbook.studies import grids
+from visbook.studies import grids, statistics
 from visprompt import paths
 from visprompt.manifests import load_yaml
 
@@ -46,7 +46,8 @@ def test_the_page_names_every_option_whose_interval_leaves_out_zero():
     found, clear = released_pairs.frame(), {}
     for slug, entries in load_yaml(paths.MANIFESTS / "differences.yaml").items():
         for entry in (entry for entry in entries if "option" in entry):
-            got = released_pairs.gain(found, *grids.pair(slug, entry))
+            off, on = grids.pair(slug, entry)
+            got = statistics.gain(found, on, off)
             if got and got.here[1] * got.here[2] > 0:
                 clear.setdefault(entry["what"], set()).add(slug)
     assert {what for what, slugs in clear.items() if len(slugs) > 1} == {

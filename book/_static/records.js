@@ -8,19 +8,19 @@ document.addEventListener("DOMContentLoaded", () => {
     "learning rate": (r) => r.settings.recipe && (r.settings.method === "linear-probe" ? r.settings.recipe.head_rate : r.settings.recipe.learning_rate),
     "val, %": (r) => r.kind === "tune" ? r.values.val : undefined, "test, %": (r) => r.kind === "tune" ? r.values.test : undefined,
     "what else differs": (r) => differing.filter((name) => others(r)[name] !== undefined).map((name) => `${name} ${others(r)[name]}`).join(", "),
-    code: (r) => r.page ? "" : r.current ? (r.carried ? "today's, carried " + r.carried : "today's") : "older", "other versions": (r) => r.other_versions, made: (r) => r.date, at: (r) => r.commit, seconds: (r) => r.seconds,
-    hardware: (r) => r.hardware && (r.hardware.gpu || r.hardware.cpu),
+    seconds: (r) => r.seconds && Number(r.seconds.toPrecision(3)), hardware: (r) => r.hardware && (r.hardware.gpu || r.hardware.cpu),
+    code: (r) => r.page ? "" : r.current ? (r.carried ? "today's, carried " + r.carried : "today's") : "older", "other versions": (r) => r.other_versions, made: (r) => r.date, at: (r) => r.commit,
   };
   // What a run is beside its method, network and task: plain settings, and those of the method.
   const shown = ["method", "backbone", "task", "seed"];
   const others = ({settings}) => Object.fromEntries(Object.entries({...settings, ...settings.method_settings}).filter(
     ([name, value]) => !shown.includes(name) && value !== null && typeof value !== "object"));
   const full = bundle.records.filter((record) => record.kind);
-  // A record that stands in full on another page has a row here too, which leads there.
+  // A record that stands in full on another page has a row here too, with what that row needs, and leads there.
   const whole = bundle.records.map((record) => {
     if (record.kind) return record;
-    const [method, backbone, task, seed, test] = record.brief;
-    return {id: record.id, page: record.in, kind: test === null ? undefined : "tune", settings: {method, backbone, task, seed}, values: {test}};
+    const [kind, method, backbone, task, seed, test, seconds, cpu] = record.brief;
+    return {id: record.id, page: record.in, kind, settings: {method, backbone, task, seed}, values: {test}, seconds, hardware: {cpu}};
   });
   const names = [...new Set(full.flatMap((record) => Object.keys(others(record))))];
   const differing = names.filter((name) => new Set(full.map((record) => others(record)[name])).size > 1);

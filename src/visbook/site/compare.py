@@ -14,6 +14,7 @@ import pandas as pd
 from visprompt import papers
 
 from ..auditing.quoted import named_cells
+from ..chapters import why_different
 from ..chapters.real import photographs
 from ..pages.friendly import counted
 from ..pages.judging import badge
@@ -22,7 +23,7 @@ from ..pages.plots import NAMES
 from ..studies import grids
 from ..studies.lab import Lab, LabSettings
 from ..studies.roles import recipe_scope
-from .tables import link, printed_name
+from .tables import link, printed_name, table
 
 # in which a method has its usual settings
 STUDIES, SEEDS = (("tasks", "benchmark", "pretraining"), range(5))
@@ -140,4 +141,19 @@ def compare(results: dict, root: Path) -> str:
     )
 
 
-MAKERS = {"compare": compare}
+def moved(results: dict, root: Path) -> str:
+    """What clearly moves a method by more than another seed, the largest first."""
+    methods = [*why_different.LOOKS]
+    rows = [
+        [html.escape(row.entry["changed"]), *(why_different.cell(row, name) for name in methods)]
+        for row in why_different.clear(why_different.rows())
+    ]
+    if not rows:
+        return "<p>No run with such a change is kept.</p>"
+    how = f"{badge('trend')} Points of test accuracy, with intervals of 95 % for other seeds."
+    return f"<p>{how}</p>" + table(
+        ["What is changed", *(f"{name}, points" for name in methods)], rows
+    )
+
+
+MAKERS = {"compare": compare, "moved": moved}

@@ -31,7 +31,7 @@ PAGE = Template(
 <body>
 <main>
 <h1>Records of $name</h1>
-$warning<p>$count behind the tables, figures and claims of <a href="$section">$title</a>, made by
+$warning<p>$count behind the tables, figures and claims of <a href="$section">$title</a>, shown by
 profile $profile at commit $commit.$took$others <noscript>Scripts are off, so they are here only in
 the source of this page, as JSON.</noscript></p>
 </main>
@@ -56,7 +56,7 @@ def record_page(artifact: str, bundle: dict) -> str:
         section=html.escape(f"../notebooks/{bundle['notebook']}.html#{artifact}"),
         profile=html.escape(bundle["profile"]),
         commit=code(str(bundle["commit"])),
-        took=f" To make them took {length(bundle['seconds'])}, run after run." if count else "",
+        took=html.escape(told_time(bundle["machines"])) if count else "",
         others=html.escape(told_versions(bundle.get("other_versions", {}), count)),
         warning=f"{judging.warning()}\n" if bundle["profile"] == "rehearsal" else "",
         bundle=json.dumps(bundle, separators=(",", ":")).replace("<", r"\u003c"),
@@ -87,10 +87,12 @@ def bundles(results: dict) -> Iterator[tuple[str, dict]]:
 
 
 def brief(record: dict) -> list:
-    """What a row of the table says of a record that stands in full in another file: method,
-    backbone, task, seed and test accuracy."""
+    """What a row of the table says of a record that stands in full in another file: kind, method,
+    backbone, task, seed, test accuracy, seconds and hardware."""
     named = [record["settings"].get(name) for name in ("method", "backbone", "task", "seed")]
-    return [*named, record["values"].get("test") if record["kind"] == "tune" else None]
+    test = record["values"].get("test") if record["kind"] == "tune" else None
+    hardware = record["hardware"].get("gpu") or record["hardware"].get("cpu")
+    return [record["kind"], *named, test, record["seconds"], hardware]
 
 
 def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> dict:
@@ -111,7 +113,10 @@ def bundle(artifact: str, results: dict, found: dict[str, records.Record]) -> di
         "claims": judged,
         "notebook": entry["notebook"],
         "records": told,
-        "seconds": sum(record["seconds"] for record in told),
+        "machines": {
+            name: sum(r["seconds"] for r in told if machine(r["hardware"]) == name)
+            for name in dict.fromkeys(machine(record["hardware"]) for record in told)
+        },
         "other_versions": Counter(
             record["other_versions"] for record in told if record["other_versions"]
         ),
@@ -153,6 +158,12 @@ def told_of(record: records.Record) -> dict:
     return told | {
         "carried": f"after {carried['sample']} at {carried['commit']}" if carried else ""
     }
+
+
+def told_time(machines: dict[str, float]) -> str:
+    """How long records took to make, machine -> seconds."""
+    each = ", ".join(f"{length(seconds)} on {name}" for name, seconds in machines.items())
+    return f" Making them took {each}."
 
 
 def told_versions(found: dict[str, int], count: int) -> str:

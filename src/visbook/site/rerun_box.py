@@ -57,9 +57,9 @@ def shown(name: str, made: dict, took: Sequence[tuple[float, str]]) -> str:
     here = f"; it took {made['duration']:.0f} seconds for this site" if "duration" in made else ""
     runs = (
         f" Its {counted(len(took), 'record')} took {length(sum(seconds for seconds, _ in took))} "
-        f"to make, {where}. <code>visprompt verify 3</code> repeats three of the kept ones and "
-        'compares; <a href="../what-a-record-holds.html#run-again">to repeat a run of your choice'
-        "</a>, remove its record first."
+        f"to make, {where}. <code>visprompt verify 3</code> repeats three kept ones, drawn at "
+        'random, and compares; <a href="../what-a-record-holds.html#run-again">to repeat a run of '
+        "your choice</a>, remove its record first."
         if took
         else ""
     )

@@ -67,7 +67,7 @@ def which(results: dict, root: Path) -> str:
         for task in tasks
         for axis in AXES.values()
     )
-    head = ["Method", "Photographs, %", f"Above {BASE}, points"]
+    head = ["Method", "All photographs, %", f"Above {BASE} on all, points"]
     head += [TITLES.get(task, task) for task in tasks[1:]]
     head += ["Drawn tasks, %", *(f"{name}, ViT-B, printed" for name in PRINTED.values())]
     head += ["Trained, % of the network", "Memory, GiB", "Step, s", "Collapsed runs"]
