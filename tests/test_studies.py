@@ -224,6 +224,15 @@ def test_a_search_ends_three_steps_outside_and_without_runs_with_what_there_is(m
     assert sweeps.at_best_rates([ONE], lab, compute=False)[0].rate in done
 
 
+def test_a_grid_that_does_not_go_outward_takes_the_best_of_what_it_names(measured, monkeypatch):
+    lab, values, done = measured
+    monkeypatch.setitem(lab.protocol.searches, "ours", {"factors": [0.2, 1.0, 5.0]})
+    values |= {0.002: 69.0, 0.01: 68.0, 0.05: 70.0, 0.25: 80.0}
+    assert sweeps.at_best_rates([ONE], lab, compute=True)[0].rate == 0.05 and max(done) == 0.05
+    values[0.01] = 70.0  # of equals the nearest to the recipe's own
+    assert sweeps.at_best_rates([ONE], lab, compute=True)[0].rate == 0.01
+
+
 @given(st.lists(st.integers(0, 200), min_size=1, max_size=8), st.integers(0, 7))
 def test_what_a_search_takes_is_no_larger_than_the_best_and_within_its_error(rights, shift):
     val = {10.0 ** (place - shift): right / 2 for place, right in enumerate(rights)}

@@ -17,7 +17,7 @@ from visprompt.training.recipe import recorded_recipe
 from visprompt.words import REAL as PROFILE
 
 from ..pages.plots import NAMES
-from ..studies import comparable, grids, rates
+from ..studies import comparable, grids
 from ..studies.case import rate_name
 from ..studies.factors import is_of_factor
 from ..studies.statistics import spread
@@ -107,8 +107,11 @@ def of_variants(kept: list[records.Record]) -> list[records.Record]:
 
 
 def at_best_rate(part: list[records.Record]) -> tuple[list[records.Record], list[float]]:
-    """(those with the rate that a search of the first seed takes, the rates that were tried,
-    rising)."""
+    """(those with the rate that did best on validation with the first seed, the rates that were
+    tried, rising).
+
+    Of rates that did equally well it is the one that the other seeds were run with.
+    """
     field = rate_name(part[0].settings["method"])
     with_rate = {}
     for record in part:
@@ -120,7 +123,7 @@ def at_best_rate(part: list[records.Record]) -> tuple[list[records.Record], list
         for r in mine
         if r.settings["seed"] == first
     }
-    best = rates.chosen(val, rates.validation_images(part[0]))
+    best = max(val, key=lambda rate: (val[rate], len(with_rate[rate])))
     return with_rate[best], sorted(val)
 
 

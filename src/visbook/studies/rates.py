@@ -22,8 +22,7 @@ NETWORK, TASK = "vit_micro_patch4_24", "position"  # where the methods differ mo
 TRIED = {"weights": (0.001, 0.003, 0.01, 0.03, 0.1), "prompts": (0.01, 0.03, 0.1, 0.3, 1.0)}
 # methods that were tried with the rates of weights
 WEIGHTS = ("bias", "lora", "adapter", "adaptformer", "ssf")
-# A search of a learning rate goes on by STEP, at most OUTWARD times at each end.
-STEP, OUTWARD = 5.0, 3
+STEP = 5.0  # by which a search of a learning rate goes on outward
 # Their rates were chosen for the chapter on AP, by block and by backbone.
 ELSEWHERE = ("linear-probe", "full-finetune", "norm-tune", "vp", "ap")
 
@@ -83,11 +82,11 @@ def chosen(val: Mapping[float, float], images: int) -> float:
     return min(rate for rate, value in val.items() if value >= best - error)
 
 
-def further(val: Mapping[float, float], images: int, middle: float) -> float | None:
+def further(val: Mapping[float, float], images: float, middle: float, steps: int) -> float | None:
     """The learning rate with which a search goes on: beyond the largest where none is better, below
-    the smallest where that would be chosen; None where both ends are worse, or OUTWARD steps away
-    from the three around `middle`."""
-    low, high, reach = min(val), max(val), STEP ** (OUTWARD + 0.5)
+    the smallest where that would be chosen; None where both ends are worse, or `steps` away from
+    the three around `middle`."""
+    low, high, reach = min(val), max(val), STEP ** (steps + 0.5)
     if high < middle * reach and all(val[rate] < val[high] for rate in val if rate != high):
         return float(f"{high * STEP:.6g}")
     if low > middle / reach and chosen(val, images) == low:

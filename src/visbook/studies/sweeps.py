@@ -94,10 +94,10 @@ def row_of(run: Run, record: Record) -> dict:
 def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "search") -> list[Run]:
     """The runs at the learning rate that a search with seed 0 chose on validation.
 
-    Each cell, a backbone, a task and a method with its settings, has a search of its own. Of a
-    grid that a paper states the best try wins, the first of equals. Our own search takes the
-    smallest rate within one standard error of the best, and goes on outward until both ends are
-    worse: see `rates`. A search of one rate needs no run. Test accuracy chooses nothing.
+    Each cell, a backbone, a task and a method with its settings, has a search of its own. The best
+    try wins, the first of equals. A search that goes outward does so until both ends are worse, and
+    takes the smallest rate within one standard error of the best: see `rates`. A search of one rate
+    needs no run. Test accuracy chooses nothing.
 
     Args:
         compute: False takes only what is on disk; a cell whose first tries are not whole keeps the
@@ -149,11 +149,13 @@ def taken(
             without `compute`, that were not run.
     """
     done = [(run, record) for run, record in found if record]
-    if {*lab.protocol.search(lab.bench.search)} != {"factors"}:
+    grid = lab.protocol.search(lab.bench.search)
+    if "outward" not in grid:
         return max(done, key=lambda pair: pair[1].values["val"])[0], None
     val = {run.rate: record.values["val"] if record else 0.0 for run, record in found}
     images, middle = rates.validation_images(done[0][1]), found[0][0]
-    more = rates.further(val, images, middle.rate) if compute or done == [*found] else None
+    go_on = compute or done == [*found]
+    more = rates.further(val, images, middle.rate, *grid["outward"]) if go_on else None
     return (
         replace(middle, rate=rates.chosen(val, images)),
         more and replace(middle, rate=more),
