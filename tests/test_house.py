@@ -46,7 +46,8 @@ LINES = {
     # what a card is asked first: fits beside the processor, one run by its parts, what a host does
     "timing": 1520,
     "auditing": 2110,  # lines of proofs, computed; quotations looked for in a text
-    "studies": 7550,  # searches that go outward, changed factors, hours of a card, a rehearsal's images and networks
+    # searches that go outward, changed factors, hours of a card, a rehearsal's images and networks
+    "studies": 7550,
     "sharing": 1400,  # why other kinds of record stay, who has done a run
     "pages": 2600,
     "chapters": 11250,  # alternative texts with the numbers of each figure
