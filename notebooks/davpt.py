@@ -69,11 +69,10 @@ page = chapter.page
 # then follows a cosine. We report the accuracy of the last epoch.
 #
 # Every method gets the same {ref}`search <our-search>` for its learning rate, around its own in
-# `data_manifests/recipes.yaml`. What it takes is used for all seeds.
-# The table below says for how many cells this search was run. Ablations reuse the learning rate found for their method.
-# In the paper profile the final model is trained on all 1,000 images of a VTAB-1k task. [](../recipes.md) has every
-# field and its source. Seed 0 of two methods on one task is run when this page is built; all other numbers come from
-# kept records.
+# `data_manifests/recipes.yaml`. What it takes is used for all seeds. The table below says for how many cells this search
+# was run. Ablations reuse the learning rate found for their method. In the paper profile the final model is trained on all
+# 1,000 images of a VTAB-1k task. [](../recipes.md) has every field and its source. Seed 0 of two methods on one task is run
+# when this page is built; all other numbers come from kept records.
 #
 # With 200 validation images the standard error is up to 3.5 points. The chosen learning rate is therefore noisy, and a
 # difference of one point means something only over several seeds and tasks.

@@ -68,8 +68,8 @@ VIT_B = "Needs ViT-B/16 of the paper's pre-trainings and its data sets."
 #
 # Each run trains one method on one task with one seed. The table below is read from the records of these runs;
 # [](../recipes.md) has every field and its source. Every method has the same {ref}`search <our-search>` for its learning
-# rate, and what it takes is used for all seeds. In the paper
-# profile the final model is trained on all 1,000 images of a VTAB-1k task, as in Table S1. Ablations reuse learning rates:
+# rate, and what it takes is used for all seeds. In the paper profile the final model is trained on all 1,000 images of a
+# VTAB-1k task, as in Table S1. Ablations reuse learning rates:
 #
 # | ablation | learning rate of |
 # |---|---|
