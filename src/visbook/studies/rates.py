@@ -2,11 +2,10 @@
 accuracy."""
 
 import functools
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from visprompt import paths
-from visprompt.data.tasks import embedded_tasks, load_task
+from visprompt.data.tasks import load_task
 from visprompt.errors import choose
 from visprompt.manifests import load_yaml
 from visprompt.methods import METHODS, build_method
@@ -70,37 +69,15 @@ def all_searched() -> dict[str, dict[float, Record]]:
     return {slug: search(slug, run=False) for slug in METHODS if slug not in ELSEWHERE}
 
 
-def chosen(val: Mapping[float, float], images: int) -> float:
-    """The smallest of the learning rates within one binomial standard error of the best.
-
-    Args:
-        val: learning rate -> validation accuracy, percent.
-        images: validation images, of which that accuracy is a share.
-    """
-    best = max(val.values())
-    error = math.sqrt(best * (100 - best) / images)  # percent
-    return min(rate for rate, value in val.items() if value >= best - error)
-
-
-def further(val: Mapping[float, float], images: float, middle: float, steps: int) -> float | None:
-    """The learning rate with which a search goes on: beyond the largest where none is better, below
-    the smallest where that would be chosen; None where both ends are worse, or `steps` away from
-    the three around `middle`."""
-    low, high, reach = min(val), max(val), STEP ** (steps + 0.5)
-    if high < middle * reach and all(val[rate] < val[high] for rate in val if rate != high):
-        return float(f"{high * STEP:.6g}")
-    if low > middle / reach and chosen(val, images) == low:
-        return float(f"{low / STEP:.6g}")
+def further(tried: Collection[float], best: float, middle: float, steps: int) -> float | None:
+    """The learning rate with which a search goes on, beyond the end of `tried` that did best; None
+    where that is no end, or `steps` away from the three around `middle`."""
+    reach = STEP ** (steps + 0.5)
+    if best == max(tried) and best < middle * reach:
+        return float(f"{best * STEP:.6g}")
+    if best == min(tried) and best > middle / reach:
+        return float(f"{best / STEP:.6g}")
     return None
-
-
-def validation_images(record: Record) -> float:
-    """Of how many validation images an accuracy is a share; of a record that does not say, so many
-    that its standard error is 0."""
-    if known := embedded_tasks().get(record.settings["task"]):
-        return known["splits"][1]
-    split = record.about.get("split")
-    return split["counts"][1] if split else math.inf
 
 
 def below(tried: Mapping[float, float], taken: float) -> str:

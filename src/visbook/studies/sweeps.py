@@ -95,9 +95,9 @@ def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "se
     """The runs at the learning rate that a search with seed 0 chose on validation.
 
     Each cell, a backbone, a task and a method with its settings, has a search of its own. The best
-    try wins, the first of equals. A search that goes outward does so until both ends are worse, and
-    takes the smallest rate within one standard error of the best: see `rates`. A search of one rate
-    needs no run. Test accuracy chooses nothing.
+    try wins, the first of equals. Where it is the largest or the smallest of its rates, a search
+    that goes outward tries the next: see `rates.further`. A search of one rate needs no run. Test
+    accuracy chooses nothing.
 
     Args:
         compute: False takes only what is on disk; a cell whose first tries are not whole keeps the
@@ -107,6 +107,7 @@ def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "se
     first = {name: lab.trials(cell) for name, cell in cells.items()}
     best = {name: trials[0] for name, trials in first.items() if len(trials) == 1}
     asked = {name: trials for name, trials in first.items() if name not in best}
+    grid = lab.protocol.search(lab.bench.search) if asked else {}
     while asked:
         if compute:
             every = [
@@ -122,7 +123,7 @@ def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "se
         for name, trials in asked.items():
             found = [(run, lab.do(run, compute=False)) for run in trials]
             if all(record for _, record in found[: len(first[name])]):
-                best[name], more = taken(found, lab, compute)
+                best[name], more = taken(found, grid)
                 going |= {name: [*trials, more]} if more else {}
         asked = going
     chosen = [(run, best.get(repr(replace(run, seed=0)), run)) for run in runs]
@@ -139,24 +140,18 @@ def tried(run: Run, lab: Lab, first: bool) -> Record | None:
         return None
 
 
-def taken(
-    found: Sequence[tuple[Run, Record | None]], lab: Lab, compute: bool
-) -> tuple[Run, Run | None]:
+def taken(found: Sequence[tuple[Run, Record | None]], grid: dict) -> tuple[Run, Run | None]:
     """The try that a search takes, and the one that it goes on with.
 
     Args:
-        found: the tries, the preferred of equals first; without a record those that diverged or,
-            without `compute`, that were not run.
+        found: the tries, the preferred of equals first; without a record those that diverged or
+            were not run.
+        grid: the recipe's search.
     """
     done = [(run, record) for run, record in found if record]
-    grid = lab.protocol.search(lab.bench.search)
+    best, _ = max(done, key=lambda pair: pair[1].values["val"])
     if "outward" not in grid:
-        return max(done, key=lambda pair: pair[1].values["val"])[0], None
-    val = {run.rate: record.values["val"] if record else 0.0 for run, record in found}
-    images, middle = rates.validation_images(done[0][1]), found[0][0]
-    go_on = compute or done == [*found]
-    more = rates.further(val, images, middle.rate, *grid["outward"]) if go_on else None
-    return (
-        replace(middle, rate=rates.chosen(val, images)),
-        more and replace(middle, rate=more),
-    )
+        return best, None
+    rates_tried = [run.rate for run, _ in found]
+    more = rates.further(rates_tried, best.rate, rates_tried[0], *grid["outward"])
+    return best, more and replace(best, rate=more)
