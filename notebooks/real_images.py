@@ -71,7 +71,7 @@ real_findings.show_methods(chapter, "methods")
 # ## AP at every block
 #
 # AP's Figures 2, 4 and A1 ask which block should get the prompt. We ask it on textures, which are close to ImageNet,
-# and on traffic signs, which are far from it. For every block, validation chooses the best of three learning rates.
+# and on traffic signs, which are far from it. Every block has its own search for the learning rate.
 
 # %% name="blocks" tags=["hide-input"]
 real_findings.show_blocks(chapter, "blocks")
@@ -87,8 +87,8 @@ real_findings.show_precisions(chapter)
 # %% [markdown]
 # ## All runs
 #
-# For every method we tried three learning rates, the same multiples of its own one in the quick profile. We kept the one
-# with the best validation accuracy at seed 0. Nothing is chosen on test images.
+# For every method we searched the learning rate around its own one in the quick profile, on validation images with seed 0
+# ({ref}`our search <our-search>`). Nothing is chosen on test images.
 
 # %% name="real" tags=["hide-input"]
 real.real_images(chapter)

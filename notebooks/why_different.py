@@ -30,7 +30,7 @@
 #
 # The baseline is that of [](real_images.ipynb): a published ViT-Tiny with its checkpoint's normalisation (0.5), images
 # resized to 112 × 112 pixels, 800 training images (400 for the textures), ten epochs of Adam with batches of 32,
-# standardised features before the head, the last epoch, and the best of three learning rates on validation.
+# standardised features before the head, the last epoch, and a learning rate of {ref}`our search <our-search>`.
 
 # %% tags=["parameters"]
 profile = "quick"

@@ -182,7 +182,7 @@ def show_blocks(chapter: Chapter, cell: str) -> None:
         evidence="trend",
         records=[*rows.record],
         cell=cell,
-        how=f"{real.REAL}; for each block, validation chose among three learning rates with "
+        how=f"{real.REAL}; for each block, validation chose the learning rate with "
         f"seed 0. Mean and range over {by_block.seed.nunique()} seeds; star: the block that is "
         f"best on validation. Shallowest third of the blocks minus deepest third, points: {told}.",
         caption="AP at every block of a published ViT-Tiny, on photographs.",

@@ -33,7 +33,7 @@ TUNES, ADDS, LEAVES = "tunes the network", "adds to its layers", "leaves the net
 KINDS = (TUNES, ADDS, LEAVES)
 PRINTED = {"VTAB mean of groups": "VTAB-1k", "FGVC mean": "FGVC"}  # columns of a ViT-B/16
 WAYS = {"above": "above {}", "below": "below {}", "open": "too close to {} to tell"}
-LIMITS = "One ViT-Tiny, images of 112 pixels, ten epochs, three learning rates"
+LIMITS = "One ViT-Tiny, images of 112 pixels, ten epochs"
 
 
 @dataclass(frozen=True)
