@@ -66,7 +66,7 @@ why_different.show(page)
 #   come from the searches of [](real_images.ipynb), with seed 0 on five tasks. All other rows are from at most two tasks,
 #   textures and Caltech-101, because their runs are the shortest.
 # - A choice made on the test images can only raise accuracy, so it has no interval. Here it is the best of ten epochs, or
-#   of three learning rates.
+#   of the search's learning rates.
 # - *From sources* is not measured: it is what papers, released code or its users report.
 # - A row without numbers gives the command that measures it. Add `--seeds 0 1 2`, `--data-dir` and `--weights`, as on [](real_images.ipynb).
 #
