@@ -18,8 +18,8 @@
 #
 # In the quick profile, small networks of this project replace the paper's (`trend`). On the ViT and the ResNet, every
 # method has the {ref}`learning rate <ap-rates>` that suited it best on `position`; AP has one per block. The others are a
-# Swin of four stages and a ViT that was trained on captions, as CLIP is. There, every method, block and task takes the
-# best of three learning rates on validation. We count blocks from 0; on the Swin, through all stages.
+# Swin of four stages and a ViT that was trained on captions, as CLIP is. There, every method, block and task has a
+# learning rate of {ref}`our search <our-search>`. We count blocks from 0; on the Swin, through all stages.
 
 # %% tags=["parameters"]
 profile = "quick"

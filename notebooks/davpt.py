@@ -68,12 +68,11 @@ page = chapter.page
 # eight epochs, batches of 32, no augmentation, and a learning rate that warms up over the first tenth of the steps and
 # then follows a cosine. We report the accuracy of the last epoch.
 #
-# Every method gets the same search budget: three learning rates, 0.2, 1 and 5 times its own in
-# `data_manifests/recipes.yaml`. The one with the best accuracy on 200 validation images at seed 0 is used for all seeds.
-# The table below says for how many cells this search was run. Ablations reuse the learning rate found for their method.
-# In the paper profile the final model is trained on all 1,000 images of a VTAB-1k task. [](../recipes.md) has every
-# field and its source. Seed 0 of two methods on one task is run when this page is built; all other numbers come from
-# kept records.
+# Every method gets the same {ref}`search <our-search>` for its learning rate, around its own in
+# `data_manifests/recipes.yaml`. What it takes is used for all seeds. The table below says for how many cells this search
+# was run. Ablations reuse the learning rate found for their method. In the paper profile the final model is trained on all
+# 1,000 images of a VTAB-1k task. [](../recipes.md) has every field and its source. Seed 0 of two methods on one task is run
+# when this page is built; all other numbers come from kept records.
 #
 # With 200 validation images the standard error is up to 3.5 points. The chosen learning rate is therefore noisy, and a
 # difference of one point means something only over several seeds and tasks.

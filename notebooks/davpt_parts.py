@@ -263,7 +263,7 @@ davpt.judge_over_mean(
     f"block {depth - 1} alone",
     [f"block {at} alone" for at in range(depth - 1)],
     chapter.of_study("davpt-layers"),
-    "Each block at the best of three learning rates.",
+    "Each block at a learning rate of its own search.",
 )
 
 # %% tags=["hide-input"]
@@ -290,7 +290,7 @@ if timed:
 biases = chapter.rows("davpt-biases")
 paired = biases if len(davpt.over(biases, "value", "key")) else biases.iloc[:0]
 caption = "Gain of each category of biases over key biases alone, which cannot change anything: mean (diamond) and seeds "
-caption += "(dots). The class token is not trained. Each at the best of three learning rates."
+caption += "(dots). The class token is not trained. Each at a learning rate of its own search."
 alt = f"Gain over key biases alone, in points, by category of biases: {parts.biases_told(paired)}"
 chapter.show("davpt.figure-4", parts.biases_figure, paired, caption, alt)
 by_task = lambda rows: statistics.task_table(rows).reset_index(names="biases")
@@ -329,7 +329,7 @@ chapter.end("davpt.figure-4", "CUB-200-2011 on ViT-Base/16 needs its images.")
 # than to the others.
 #
 # We vary one at a time. The defaults are weights of 0.1 and equally many prompts in all blocks. The weights 0.1 and 1,
-# which the claims compare, have the best of three learning rates each; the other points use the default's.
+# which the claims compare, have a learning rate of their own search each; the other points use the default's.
 
 # %% name="davpt.figure-5" tags=["hide-input"]
 weighed = chapter.rows("davpt-weights")

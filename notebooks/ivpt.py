@@ -68,16 +68,14 @@ page = chapter.page
 # ## How the runs were made
 #
 # All methods share one recipe of `data_manifests/recipes.yaml`, except for the learning rate. The table below is read
-# from the records of the runs. For each cell (one method on one task and backbone) the search has the same budget: 0.2, 1
-# and 5 times the recipe's learning rate, with seed 0; the best accuracy on 200 validation images decides. The table says
-# for how many cells this search was run. Parts, structures and numbers of tokens have their own searches; other sizes of
-# the backbone use the learning rates of the middle size. In the paper profile the final model is trained on all 1,000
-# images of a VTAB-1k task. We report the test accuracy of the last epoch.
+# from the records of the runs. Each cell (one method on one task and backbone) has {ref}`our search <our-search>` for the
+# learning rate; the table says for how many it was run. Parts, structures and numbers of tokens have their own searches;
+# other sizes of the backbone use the learning rates of the middle size. In the paper profile the final model is trained on
+# all 1,000 images of a VTAB-1k task. We report the test accuracy of the last epoch.
 #
-# With 200 validation images the standard error is up to 3.5 points. A search over three learning rates is therefore
-# coarse, and luck can be worth a point or two. Our backbones have eight blocks and 36 patches, so ten prompts and ten
-# reinforced patches are a far larger share than on a ViT-B/16 with 196 patches. All this shows a trend, never a
-# reproduction.
+# With 200 validation images the standard error is up to 3.5 points. A search is therefore coarse, and luck can be worth a
+# point or two. Our backbones have eight blocks and 36 patches, so ten prompts and ten reinforced patches are a far larger
+# share than on a ViT-B/16 with 196 patches. All this shows a trend, never a reproduction.
 #
 # The paper states neither learning rates nor the batch size. The paper profile searches around a learning rate of 1, with
 # VPT's batch size. The paper crops and flips the images of every task. On structured tasks that can change the correct

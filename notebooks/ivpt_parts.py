@@ -172,8 +172,8 @@ why = "The paper's data sets with a ViT-B/16 need the published weights and the 
 chapter.end("ivpt.figure-5", why)
 
 # %% [markdown]
-# For each point we searched three learning rates, with one seed on 200 validation images. Neighbouring points can differ by
-# the luck of that choice.
+# For each point we searched a learning rate, with one seed on 200 validation images. Neighbouring points can differ by the
+# luck of that choice.
 
 # %% [markdown]
 # (ivpt.figure-6)=

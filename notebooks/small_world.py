@@ -98,9 +98,9 @@ page.present(
 # ## What the tasks ask
 #
 # Linear probe, full fine-tuning, and the same network trained from scratch. The gap between the first two is what tuning
-# methods can win; the gap to the third is what pre-training is worth. Linear probe and training from scratch use the best of
-# three learning rates on validation. So does full fine-tuning on the benchmark's tasks; on the others it uses the recipe's
-# learning rate.
+# methods can win; the gap to the third is what pre-training is worth. Linear probe and training from scratch use the
+# learning rates of {ref}`our search <our-search>`. So does full fine-tuning on the benchmark's tasks; on the others it uses
+# the recipe's.
 #
 # We decided how hard the drawn tasks are, how MoCo-v3 was trained, and which tasks serve which experiment after looking at
 # first runs, including test accuracies. That favoured no method, but the tasks are not blind.

@@ -67,9 +67,9 @@ VIT_B = "Needs ViT-B/16 of the paper's pre-trainings and its data sets."
 # ## How the runs were made
 #
 # Each run trains one method on one task with one seed. The table below is read from the records of these runs;
-# [](../recipes.md) has every field and its source. Every method has the same search budget: three learning rates per cell,
-# 0.2, 1 and 5 times the recipe's. The best one on the validation images at seed 0 is used for all seeds. In the paper
-# profile the final model is trained on all 1,000 images of a VTAB-1k task, as in Table S1. Ablations reuse learning rates:
+# [](../recipes.md) has every field and its source. Every method has the same {ref}`search <our-search>` for its learning
+# rate, and what it takes is used for all seeds. In the paper profile the final model is trained on all 1,000 images of a
+# VTAB-1k task, as in Table S1. Ablations reuse learning rates:
 #
 # | ablation | learning rate of |
 # |---|---|

@@ -39,14 +39,15 @@ LINES = {
     "data": 5860,
     "models": 1480,  # a fingerprint that is remembered, networks of one's own
     "methods": 3130,
-    "training": 2950,  # activations by split; fit, evaluate and search for code of one's own
+    "training": 2960,  # activations by split; fit, evaluate and search for code of one's own
     "measure": 230,
     "theory": 2500,
     "pretraining": 840,
     # what a card is asked first: fits beside the processor, one run by its parts, what a host does
     "timing": 1520,
     "auditing": 2110,  # lines of proofs, computed; quotations looked for in a text
-    "studies": 7480,  # changed factors, hours of a card, a rehearsal's images and networks
+    # searches that go outward, changed factors, hours of a card, a rehearsal's images and networks
+    "studies": 7550,
     "sharing": 1400,  # why other kinds of record stay, who has done a run
     "pages": 2600,
     "chapters": 11250,  # alternative texts with the numbers of each figure

@@ -298,6 +298,8 @@ DAMAGE = [
         "Did you mean 'train and val'",
     ),
     ("recipes.yaml", "of_batch: [256]", "factors: [1.0]", "write either factors"),
+    ("recipes.yaml", "of_batch: [256]", "outward: [3]", "outward of factors alone"),
+    ("recipes.yaml", "outward: [3]", "outward: [0]", "at least 1"),
     ("recipes.yaml", "statistics: imagenet", "statistics: imagenett", "Did you mean 'imagenet'"),
     (
         "recipes.yaml",

@@ -5,14 +5,17 @@ import ast
 import json
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 import visprompt as vp
-from visbook.studies import comparable, grids, plan, statistics, sweeps
+from visbook.studies import comparable, grids, plan, rates, statistics, sweeps
 from visbook.studies.case import Run
 from visbook.studies.lab import Lab, LabSettings
 from visbook.studies.sweeps import sweep
@@ -160,27 +163,80 @@ def test_a_cast_is_narrowed_by_backbone_tasks_and_methods():
     assert grids.group_of("dtd10") == "natural" and grids.group_of("holidays") == "other"
 
 
-def test_the_best_rate_is_the_best_on_validation(lab, monkeypatch):
-    run = Run(MICRO, "position", "vpt-deep", settings={"prompt_tokens": 2})
-    real, asked = lab.do, []
+@pytest.fixture
+def measured(lab, monkeypatch):
+    """A lab whose runs cost nothing: learning rate -> validation accuracy; what is missing has
+    diverged."""
+    done, values = {}, {}
 
     def do(run, compute=True):
-        record = real(run, compute)
-        if record is not None:
-            asked.append(run.rate)
-            record.values["val"] = {0.002: 50.0, 0.01: 50.0, 0.05: 40.0}[run.rate]
-            record.values["test"] = {0.002: 1.0, 0.01: 1.0, 0.05: 99.0}[run.rate]  # must not matter
-        return record
+        if compute and run.rate not in values:
+            raise FloatingPointError("nan")
+        if compute:
+            done[run.rate] = SimpleNamespace(
+                values={"val": values[run.rate], "test": 100 - values[run.rate]},
+                settings={"task": run.task},
+            )
+        return done.get(run.rate)
 
     monkeypatch.setattr(lab, "do", do)
-    (unsearched,) = sweeps.at_best_rates([run], lab, compute=False)
-    assert unsearched.rate is None and not asked
-    best, other_seed = sweeps.at_best_rates(
-        [run, Run(**{**vars(run), "seed": 3})], lab, compute=True
-    )
+    return lab, values, done
+
+
+ONE = Run(MICRO, "position", "vpt-deep", settings={"prompt_tokens": 2})  # its own rate is 0.01
+
+
+def test_a_search_takes_the_best_on_validation_and_not_on_test(measured):
+    lab, values, done = measured
+    values |= {0.002: 50.0, 0.01: 60.0, 0.05: 60.0}
+    (unsearched,) = sweeps.at_best_rates([ONE], lab, compute=False)
+    assert unsearched.rate is None and not done
+    best, other = sweeps.at_best_rates([ONE, replace(ONE, seed=3)], lab, compute=True)
     # of equals the nearest to the recipe's
-    assert best.rate == other_seed.rate == 0.01 and other_seed.seed == 3
-    assert sorted(set(asked)) == [0.002, 0.01, 0.05]
+    assert best.rate == 0.01 and other == replace(best, seed=3) and {*done} == {*values}
+
+
+@pytest.mark.parametrize(
+    ("found", "rate"),
+    [
+        ({0.002: 10.0, 0.01: 20.0, 0.05: 40.0, 0.25: 70.0, 1.25: 50.0}, 0.25),
+        ({0.002: 10.0, 0.01: 20.0, 0.05: 40.0, 0.25: 70.0}, 0.25),  # the next one diverges
+        ({0.002: 50.0, 0.01: 49.0, 0.05: 20.0, 0.0004: 51.0, 8e-05: 51.0}, 0.0004),
+        ({0.002: 60.0, 0.01: 50.0, 0.05: 20.0, 0.0004: 49.0}, 0.002),
+    ],
+)
+def test_a_search_goes_on_outward_until_its_end_is_worse(measured, found, rate):
+    lab, values, done = measured
+    values |= found
+    assert sweeps.at_best_rates([ONE], lab, compute=True)[0].rate == rate
+    assert {*done} == {*found}
+    assert sweeps.at_best_rates([ONE], lab, compute=False)[0].rate == rate
+
+
+def test_a_search_ends_three_steps_outside_and_without_runs_with_what_there_is(measured):
+    lab, values, done = measured
+    values |= {float(f"{0.01 * 5.0**step:.6g}"): 50.0 + step for step in range(-1, 9)}
+    assert sweeps.at_best_rates([ONE], lab, compute=True)[0].rate == max(done) == 6.25
+    del done[1.25]  # so nobody knows that the next is better
+    assert sweeps.at_best_rates([ONE], lab, compute=False)[0].rate == 0.25
+
+
+def test_a_grid_that_does_not_go_outward_takes_the_best_of_what_it_names(measured, monkeypatch):
+    lab, values, done = measured
+    monkeypatch.setitem(lab.protocol.searches, "ours", {"factors": [0.2, 1.0, 5.0]})
+    values |= {0.002: 68.0, 0.01: 69.0, 0.05: 70.0, 0.25: 80.0}
+    assert sweeps.at_best_rates([ONE], lab, compute=True)[0].rate == 0.05 == max(done)
+
+
+@given(st.lists(st.floats(0, 100), min_size=12, max_size=12))
+def test_a_search_ends_with_both_neighbours_tried_and_no_better(values):
+    val = dict(zip([float(f"{5.0**step:.6g}") for step in range(-5, 7)], values, strict=True))
+    tried = [1.0, 0.2, 5.0]
+    while more := rates.further(tried, best := max(tried, key=lambda r: val[r]), 1.0, 3):
+        tried.append(more)
+    assert len(tried) <= 6 and max(tried) <= 625 and min(tried) >= 1 / 625
+    sides = {float(f"{best * 5:.6g}"), float(f"{best / 5:.6g}")}
+    assert sides <= {*tried} or best in (625.0, 0.0016)
 
 
 def test_a_study_runs_in_parts_and_finds_what_was_done(lab):
@@ -580,7 +636,7 @@ def test_an_impossible_cell_leaves_the_search_of_the_others_alone(lab, stores):
         with pytest.raises(BadInput, match="1 of 2 runs failed"):
             grids.study("benchmark", scope, lab, seeds=[0], search=True)
     rates = {record.settings["recipe"]["learning_rate"] for record in records.all_records("tune")}
-    assert len(rates) == 3
+    assert len(rates) >= 3  # and those with which the search went on
 
 
 def test_a_weights_file_belongs_to_one_backbone(stores):

@@ -329,7 +329,9 @@ class Chapter:
             return f"none: the recipe's own learning rate{told}"
         tries = self.lab.protocol.budget[self.lab.bench.search]
         rest = "; the recipe's elsewhere" * (whole < len(cells))
-        of = f"best of {tries} on validation images, seed 0, for {whole} of {len(cells)} cells"
+        grid = self.lab.protocol.search(self.lab.bench.search)
+        tries = "our search" if "outward" in grid else f"best of {tries}"
+        of = f"{tries} on validation images, seed 0, for {whole} of {len(cells)} cells"
         return f"{of}{rest}{told}"
 
     def show_rates(self, frame: pd.DataFrame) -> None:

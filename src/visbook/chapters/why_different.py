@@ -1,6 +1,7 @@
 """Why a number differs: what one factor at a time moves, from kept runs of photographs."""
 
 import html
+import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -200,10 +201,16 @@ def of_search(how: str, parts: Mapping[str, list[Record]], usual) -> Moved | Non
 
 def other_rate(how: str, chosen: Record, tried: Mapping[float, Record]) -> Record | None:
     """The run of a search that is compared with the chosen one: at the next "higher" or "lower"
-    learning rate, "unsearched" at the recipe's own, or the best on "test"."""
+    learning rate, "unsearched" at the recipe's own, "smallest" at the smallest within a standard
+    error of the best, or the best on "test"."""
     method, rates = chosen.settings["method"], sorted(tried)
     if how == "test":
         return max(tried.values(), key=lambda record: record.values["test"])
+    if how == "smallest":
+        val = {rate: record.values["val"] for rate, record in tried.items()}
+        best, images = max(val.values()), chosen.about["split"]["counts"][1]
+        error = math.sqrt(best * (100 - best) / images)  # percent
+        return tried[min(rate for rate in rates if val[rate] >= best - error)]
     if how == "unsearched":
         return tried.get(getattr(load_recipe(PROFILE, method, True), rate_name(method)))
     step = rates.index(rate_of(chosen)) + {"higher": 1, "lower": -1}[how]

@@ -2,7 +2,7 @@
 accuracy."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from visprompt import paths
 from visprompt.data.tasks import load_task
@@ -21,6 +21,7 @@ NETWORK, TASK = "vit_micro_patch4_24", "position"  # where the methods differ mo
 TRIED = {"weights": (0.001, 0.003, 0.01, 0.03, 0.1), "prompts": (0.01, 0.03, 0.1, 0.3, 1.0)}
 # methods that were tried with the rates of weights
 WEIGHTS = ("bias", "lora", "adapter", "adaptformer", "ssf")
+STEP = 5.0  # by which a search of a learning rate goes on outward
 # Their rates were chosen for the chapter on AP, by block and by backbone.
 ELSEWHERE = ("linear-probe", "full-finetune", "norm-tune", "vp", "ap")
 
@@ -66,6 +67,17 @@ def search(slug: str, rates: Sequence[float] = (), run: bool = True) -> dict[flo
 def all_searched() -> dict[str, dict[float, Record]]:
     """Method -> rate -> record, of the runs that there are."""
     return {slug: search(slug, run=False) for slug in METHODS if slug not in ELSEWHERE}
+
+
+def further(tried: Collection[float], best: float, middle: float, steps: int) -> float | None:
+    """The learning rate with which a search goes on, beyond the end of `tried` that did best; None
+    where that is no end, or `steps` away from the three around `middle`."""
+    reach = STEP ** (steps + 0.5)
+    if best == max(tried) and best < middle * reach:
+        return float(f"{best * STEP:.6g}")
+    if best == min(tried) and best > middle / reach:
+        return float(f"{best / STEP:.6g}")
+    return None
 
 
 def below(tried: Mapping[float, float], taken: float) -> str:

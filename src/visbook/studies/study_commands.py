@@ -288,7 +288,7 @@ COMMANDS = {  # function -> its options
             "--grid",
             {
                 "default": "ours",
-                "help": "which of the recipe's searches: ours, three rates, or printed",
+                "help": "which of the recipe's searches: ours or printed",
             },
         ),
         PROFILE,

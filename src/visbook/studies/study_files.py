@@ -30,7 +30,7 @@ from visprompt.words import PLANS, REAL
 from .plan import WAYS
 
 # what kept runs say of a factor: another seed, another choice among a search's learning rates
-KEPT = ("seed", "higher", "lower", "unsearched", "test")
+KEPT = ("seed", "higher", "lower", "unsearched", "smallest", "test")
 WORDS = ("deep", "shallow", "place")  # in the place of a number that the profile has
 
 

@@ -3,12 +3,14 @@
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 
 from visprompt.errors import BadInput
 from visprompt.records import Record, run_all
 
+from . import rates
 from .case import Run, Usual, rate_name
 from .lab import Lab, LabSettings
 
@@ -90,30 +92,66 @@ def row_of(run: Run, record: Record) -> dict:
 
 
 def at_best_rates(runs: Sequence[Run], lab: Lab, compute: bool, label: str = "search") -> list[Run]:
-    """The runs at the learning rate that did best on validation, in a search with seed 0.
+    """The runs at the learning rate that a search with seed 0 chose on validation.
 
-    Each cell, a backbone, a task and a method with its settings, has a search of its own. Of equal
-    rates the one nearest to the recipe's wins. A search of one rate needs no run. Test accuracy
-    chooses nothing.
+    Each cell, a backbone, a task and a method with its settings, has a search of its own. The best
+    try wins, the first of equals. Where it is the largest or the smallest of its rates, a search
+    that goes outward tries the next: see `rates.further`. A search of one rate needs no run. Test
+    accuracy chooses nothing.
 
     Args:
-        compute: False takes only what is on disk; a cell whose search is not whole keeps the
+        compute: False takes only what is on disk; a cell whose first tries are not whole keeps the
             recipe's rate.
     """
     cells = {repr(replace(run, seed=0)): replace(run, seed=0) for run in runs}
-    tried = {name: lab.trials(cell) for name, cell in cells.items()}
-    # nothing to choose
-    best = {name: trials[0] for name, trials in tried.items() if len(trials) == 1}
-    tried = {name: trials for name, trials in tried.items() if name not in best}
-    if compute:
-        every = begun_elsewhere([run for trials in tried.values() for run in trials])
-        run_all(
-            [(f"{run.label}, rate {run.rate:g}", lambda run=run: lab.do(run)) for run in every],
-            label,
-        )
-    for name, trials in tried.items():
-        records = [lab.do(run, compute=False) for run in trials]
-        if all(records):
-            best[name] = max(zip(trials, records), key=lambda pair: pair[1].values["val"])[0]
+    first = {name: lab.trials(cell) for name, cell in cells.items()}
+    best = {name: trials[0] for name, trials in first.items() if len(trials) == 1}
+    asked = {name: trials for name, trials in first.items() if name not in best}
+    grid = lab.protocol.search(lab.bench.search) if asked else {}
+    while asked:
+        if compute:
+            every = [
+                (
+                    f"{run.label}, rate {run.rate:g}",
+                    partial(tried, run, lab, place < len(first[name])),
+                )
+                for name, trials in asked.items()
+                for place, run in enumerate(trials)
+            ]
+            run_all(begun_elsewhere(every), label)
+        going = {}
+        for name, trials in asked.items():
+            found = [(run, lab.do(run, compute=False)) for run in trials]
+            if all(record for _, record in found[: len(first[name])]):
+                best[name], more = taken(found, grid)
+                going |= {name: [*trials, more]} if more else {}
+        asked = going
     chosen = [(run, best.get(repr(replace(run, seed=0)), run)) for run in runs]
     return [replace(run, rate=like.rate, changes=like.changes) for run, like in chosen]
+
+
+def tried(run: Run, lab: Lab, first: bool) -> Record | None:
+    """The record of a try; None where one that a search went on with diverged."""
+    try:
+        return lab.do(run)
+    except FloatingPointError:
+        if first:
+            raise
+        return None
+
+
+def taken(found: Sequence[tuple[Run, Record | None]], grid: dict) -> tuple[Run, Run | None]:
+    """The try that a search takes, and the one that it goes on with.
+
+    Args:
+        found: the tries, the preferred of equals first; without a record those that diverged or
+            were not run.
+        grid: the recipe's search.
+    """
+    done = [(run, record) for run, record in found if record]
+    best, _ = max(done, key=lambda pair: pair[1].values["val"])
+    if "outward" not in grid:
+        return best, None
+    rates_tried = [run.rate for run, _ in found]
+    more = rates.further(rates_tried, best.rate, rates_tried[0], *grid["outward"])
+    return best, more and replace(best, rate=more)

@@ -112,13 +112,14 @@ def protocol(name: str) -> Protocol:
 def tries(grid: Mapping[str, list], recipe: Recipe, rate_field: str) -> list[dict]:
     """The changes of a recipe that a search tries; in a tie the first is chosen.
 
-    Factors multiply the recipe's rate, nearest to it first. Rates as printed refer to 256 images
+    Factors multiply the recipe's rate, nearest to it first; what a search tries "outward" of them
+    depends on these (`visbook.studies.sweeps`). Rates as printed refer to 256 images
     per step if the grid says so ("of_batch": 256), smallest first.
 
     Args:
         rate_field: the method's own rate: "learning_rate", or "head_rate" of a linear probe.
     """
-    grid = dict(grid)
+    grid = {name: values for name, values in grid.items() if name != "outward"}
     times = recipe.batch_size / grid.pop("of_batch")[0] if "of_batch" in grid else 1.0
     if "factors" in grid:
         # a head without a rate has the method's

@@ -60,9 +60,10 @@ def recipes_schema() -> dict:
         "by_variant": named(rates),
     }
     group = mapping({}, every | {"resize": one_of(RULES), "trained_on": one_of(["train", JOINED])})
-    search = mapping(
-        {}, {name: listed(schema) for name, schema in (every | dict.fromkeys(RATES, rates)).items()}
-    )
+    searched = {
+        name: listed(schema) for name, schema in (every | dict.fromkeys(RATES, rates)).items()
+    }
+    search = mapping({}, searched | {"outward": listed({"type": "integer", "minimum": 1}, most=1)})
     more = of_fields(
         Protocol,
         leave_out=("name", "groups"),
@@ -122,6 +123,9 @@ def recipes_faults(content: dict, file: Path) -> Iterable[Fault]:
                     yield from said((*path, field), lambda one: Recipe(**one), {field: value})
         yield from sourced(name, recipe, {field for _, entry in groups for field in entry})
         for search, grid in recipe.get("searches", {}).items():
+            if "outward" in grid and {*grid} != {"factors", "outward"}:
+                text = "a search goes outward of factors alone; leave out outward or the rest."
+                yield Fault((name, "searches", search, "outward"), text)
             if ("factors" in grid) == ("learning_rate" in grid):
                 text = (
                     "write either factors of the recipe's rate or learning_rate, a list of rates."
