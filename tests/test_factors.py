@@ -132,6 +132,12 @@ def test_what_is_chosen_on_the_test_images_gains_and_has_no_interval():
             assert one.mean >= 0 and np.isnan(one.half) and "[" not in one.told
 
 
+def test_what_the_page_on_recipes_says_of_the_smallest_rate_holds():
+    (row,) = (row for row in why_different.rows() if row.name == "smallest")
+    for one in row.moved.values():
+        assert one.mean < 0 < one.mean + one.half
+
+
 def test_rows_are_sorted_by_size_and_what_is_told_comes_last():
     rows = why_different.rows()
     sizes = [row.size for row in rows]

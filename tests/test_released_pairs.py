@@ -55,5 +55,10 @@ def test_the_page_names_every_option_whose_interval_leaves_out_zero():
         "the order of norm and mean",
     }
     assert {what: slugs for what, slugs in clear.items() if len(slugs) == 1} == {
-        "blocks that are not guided": {"da-vpt"}
+        "blocks that are not guided": {"da-vpt"},
+        "the frame's initialisation": {"vp"},
     }
+    few = found.groupby(["variant", "backbone"]).seed.nunique()
+    assert few.min() == 3 and "three seeds cannot decide" in (
+        paths.ROOT / "book" / "released-code.md"
+    ).read_text(encoding="utf-8")

@@ -84,7 +84,8 @@ def searched(own: Protocol) -> list[list[str]]:
             f"{', '.join(f'{v:g}' if isinstance(v, float) else str(v) for v in grid[field])}"
             for field in grid
         ]
-        rows.append([code(name), "<br>".join(lists), str(own.budget[name])])
+        most = [f"to {own.budget[name] + more}" for more in grid.get("outward", ())]
+        rows.append([code(name), "<br>".join(lists), " ".join([f"{own.budget[name]}", *most])])
     return rows
 
 
