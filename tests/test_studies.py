@@ -239,6 +239,16 @@ def test_a_search_ends_with_both_neighbours_tried_and_no_better(values):
     assert sides <= {*tried} or best in (625.0, 0.0016)
 
 
+@pytest.mark.parametrize("name", ["benchmark", "pretraining"])
+def test_no_kept_search_ends_before_its_best_rate_is_inside(name, monkeypatch):
+    lab, asked = Lab(LabSettings("quick")), {}
+    do = lab.do
+    monkeypatch.setattr(lab, "do", lambda run, **how: asked.setdefault(repr(run), do(run, **how)))
+    runs = [run for _, run, _ in grids.cells(name, grids.scope_of("quick"), 1)]
+    sweeps.at_best_rates(runs, lab, compute=False)
+    assert len(asked) > 3 * len(runs) and [run for run, record in asked.items() if not record] == []
+
+
 def test_a_study_runs_in_parts_and_finds_what_was_done(lab):
     scope = grids.scope_of("quick", tasks=["position"], methods=["linear-probe", "vpt-deep"])
     halves = [grids.study("benchmark", scope, lab, seeds=[0], part=f"{part}/2") for part in (1, 2)]
@@ -635,8 +645,10 @@ def test_an_impossible_cell_leaves_the_search_of_the_others_alone(lab, stores):
         )
         with pytest.raises(BadInput, match="1 of 2 runs failed"):
             grids.study("benchmark", scope, lab, seeds=[0], search=True)
-    rates = {record.settings["recipe"]["learning_rate"] for record in records.all_records("tune")}
-    assert len(rates) >= 3  # and those with which the search went on
+    tried = {record.settings["recipe"]["learning_rate"] for record in records.all_records("tune")}
+    steps = {round(np.log(rate / 0.01) / np.log(rates.STEP), 6) for rate in tried}
+    # the three, and those with which the search went on
+    assert {-1, 0, 1} <= steps == {*range(int(min(steps)), int(max(steps)) + 1)}
 
 
 def test_a_weights_file_belongs_to_one_backbone(stores):
