@@ -136,7 +136,7 @@ ap_others.judge_beside_vpt(chapter, "ap-vit", "layers")
 chapter.end("ap.figure-a2", "ViT-Large/16 on OxfordPets needs the published weights and the data.")
 
 # %% [markdown]
-# ## Photographs beside drawings
+# ## Photographs beside embedded tasks
 #
 # The same comparisons with a published ViT-Tiny. [](real_images.ipynb) has all of its runs, also with AP at every block.
 

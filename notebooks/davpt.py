@@ -283,7 +283,7 @@ davpt.judge_most_tasks(chapter, supervised[supervised.group != "fine"])
 chapter.end("davpt.table-7", "The 19 tasks of VTAB-1k need their images and the published weights.")
 
 # %% [markdown]
-# ## Photographs beside drawings
+# ## Photographs beside embedded tasks
 #
 # The same comparisons with a published ViT-Tiny on photographs; [](real_images.ipynb) has all runs.
 

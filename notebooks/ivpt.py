@@ -262,7 +262,7 @@ why = "The five FGVC data sets with a ViT-B/16 need the published weights and th
 chapter.end("ivpt.table-9", why)
 
 # %% [markdown]
-# ## Photographs beside drawings
+# ## Photographs beside embedded tasks
 #
 # The same comparisons with a published ViT-Tiny on photographs; [](real_images.ipynb) has all runs.
 

@@ -13,13 +13,13 @@
 # %% [markdown]
 # # On real images
 #
-# The other pages fit small networks to small drawings. Here the same methods run on photographs ([](../data.md) lists
-# the data sets) with a published ViT-Tiny. For each comparison that a paper makes, the results on photographs and on
-# drawings are shown side by side.
+# The other pages fit small networks to {term}`embedded tasks`. Here the same methods run on photographs ([](../data.md)
+# lists the data sets) with a published ViT-Tiny. For each comparison that a paper makes, the results on photographs and
+# on embedded tasks are shown side by side.
 #
 # The photographs are 112 pixels wide, and a run trains for ten epochs on 400 or 800 of them. The numbers are therefore
-# not comparable with published ones. A direction that shows on both photographs and drawings is still no verdict on a
-# paper.
+# not comparable with published ones. A gap that appears on both photographs and embedded tasks still neither proves nor
+# refutes a paper.
 
 # %% tags=["parameters"]
 profile = "quick"
@@ -46,11 +46,11 @@ chapter = Chapter.opened("real_images", globals(), ["benchmark", "ap-layers"], n
 page = chapter.page
 
 # %% [markdown]
-# ## Photographs beside drawings
+# ## Photographs beside embedded tasks
 #
 # Each row is a comparison that a paper makes. The marks show the gap that we measured. Thick line: 95 % interval over
-# seeds and test images, on these tasks; it decides whether the gap is seen here. Thin line: over tasks as well, where
-# there are at least three. An arrow marks a line that goes on beyond the axis.
+# seeds and test images, on these tasks; if all of it has the paper's sign, the gap is *seen here*. Thin line: over tasks as
+# well, where there are at least three. An arrow marks a line that goes on beyond the axis.
 
 # %% name="both" tags=["hide-input"]
 found = two_legs.legs(chapter)
@@ -87,7 +87,7 @@ real_findings.show_precisions(chapter)
 # %% [markdown]
 # ## All runs
 #
-# For every method we searched the learning rate around its own one in the quick profile, on validation images with seed 0
+# For every method we searched the learning rate around that of recipe `quick`, on validation images with seed 0
 # ({ref}`our search <our-search>`). Nothing is chosen on test images.
 
 # %% name="real" tags=["hide-input"]

@@ -338,7 +338,7 @@ page.printed("spt.table-s4", "Table S4 as printed")
 chapter.end("spt.table-s4", "Needs ViT-B/16 of ImageNet-21k, FGVC and VTAB-1k.")
 
 # %% [markdown]
-# ## Photographs beside drawings
+# ## Photographs beside embedded tasks
 #
 # The same comparisons with a published ViT-Tiny on photographs; [](real_images.ipynb) has all runs.
 

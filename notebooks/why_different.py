@@ -14,8 +14,8 @@
 # # Why your number differs
 #
 # You ran a method, and a paper prints a different accuracy. Which of the usual differences could explain it, and how many
-# points are they worth? We took one protocol on photographs, changed one thing at a time, and ran both versions with the
-# same seed.
+# points are they worth? We ran VPT-Deep and AdaptFormer on photographs, changed one thing at a time, and
+# ran both versions with the same seed.
 #
 # **Ask these first.**
 #
@@ -46,9 +46,9 @@ page = Page("why_different", read_parameters(Parameters, globals()))
 # %% [markdown]
 # ## What one change moves
 #
-# The first rows are what to check first. Leave out a change whose interval includes 0, or that moves accuracy less than
-# *another seed*, the grey band. Most rows are from two tasks, textures and Caltech-101, which are close to ImageNet, and the
-# network is small: elsewhere a change may be worth more or less.
+# The first rows are what to check first. Ignore a change whose interval includes 0, or which moves accuracy less than
+# another seed does (the grey band). Most rows are from two tasks, textures and Caltech-101, which are close to ImageNet,
+# and the network is small: elsewhere a change may be worth more or less.
 #
 # Our own protocol is not the best one here: both methods are more accurate with weight decay on the head, and with the head
 # at the method's own learning rate. What is done to the head moves accuracy as much as what is done to the prompts.
@@ -62,13 +62,14 @@ why_different.show(page)
 # - A number is the test accuracy with the change minus that without it, in points, at the learning rate chosen for the
 #   baseline. A change that needs another learning rate therefore looks worse than it is.
 # - Intervals are over seeds. If a change was run with one seed only, we use the spread of the baseline's three seeds.
-# - *Another seed* is the mean distance between two seeds, in either direction. The rows on learning rates and on the search
-#   come from the searches of [](real_images.ipynb), with seed 0 on five tasks. All other rows are from at most two tasks,
-#   textures and Caltech-101, because their runs are the shortest.
-# - A choice made on the test images can only raise accuracy, so it has no interval. Here it is the best of ten epochs, or
-#   of the search's learning rates.
+# - *Another seed* is the mean distance between two seeds, in either direction. It is over the five tasks of
+#   [](real_images.ipynb), and so are the rows on learning rates and on the search, with seed 0. All other rows are from
+#   textures or Caltech-101 or both, because their runs are the shortest.
+# - A choice made on the test images cannot lower accuracy, so an interval around 0 would say nothing, and none is given.
+#   Here it is the best of ten epochs, or of the search's learning rates.
 # - *From sources* is not measured: it is what papers, released code or its users report.
-# - A row without numbers gives the command that measures it. Add `--seeds 0 1 2`, `--data-dir` and `--weights`, as on [](real_images.ipynb).
+# - A row marked *not run yet* gives the command that measures it. Add `--seeds 0 1 2`, `--data-dir` and `--weights`, as on
+#   [](real_images.ipynb).
 #
 # [](../recipes.md) and [](../released-code.md) have all settings of each paper, [](../compare.md) the printed numbers.
 

@@ -1,6 +1,7 @@
 """The papers' recipes: whole, sourced, one budget for all methods, and what they say of pictures
 and checkpoints."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from conftest import small_vit
 
 import visprompt as vp
 from visbook.chapters import released_pairs
+from visbook.pages import recipe_words
 from visbook.site import recipe_pages
 from visbook.studies import grids, plan, roles, sweeps
 from visbook.studies.case import Run, Usual
@@ -20,6 +22,7 @@ from visprompt.methods import METHODS, da_vpt, released, settings_of
 from visprompt.models import embedded, loading
 from visprompt.training.protocol import FACTORS, protocol, tries
 from visprompt.training.recipe import Recipe, load_recipe
+from visprompt.training.recipe_files import SAID
 
 RECIPES = manifests.load_yaml(paths.MANIFESTS / "recipes.yaml")
 PAPERS = [name for name in RECIPES if name not in ("quick", "real")]
@@ -415,6 +418,20 @@ def test_the_pages_are_made_from_the_manifests():
             assert recipe_pages.html.escape(text) in page
     shown = recipe_pages.differences({}, paths.ROOT)
     assert all(recipe_pages.html.escape(entry["code"]) in shown for _, entry in DIFFERENCES)
+
+
+def test_the_page_on_recipes_says_what_every_field_is_and_what_an_empty_one_means():
+    text = (paths.ROOT / "book" / "recipes.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    assert sorted(re.findall("`(.+?)`", " ".join(rows))) == sorted(SAID)
+    entry = RECIPES["real"]
+    assert recipe_words.values("pixels", entry, protocol("real")) == ["112"]
+    for field in SAID:
+        assert all(recipe_words.values(field, entry, protocol("real"))), field
+    found = {name: recipe_words.word(None, name) for name in ("clip", "head_decay", "pixels")}
+    assert found == dict(
+        clip="none", head_decay="as for the other weights", pixels="the checkpoint's"
+    )
 
 
 def test_a_rate_that_was_taken_says_what_it_lacks():

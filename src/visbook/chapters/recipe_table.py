@@ -45,7 +45,7 @@ def rows(records: Sequence[Record], paper: str) -> list[tuple[str, str, str]]:
             for record in records
         ]
         every = {recorded_recipe(record.settings)[name] for record, name in names}
-        found.append((asked, listed(every), said.get(field, "not stated")))
+        found.append((asked, listed(every, field), said.get(field, "not stated")))
     norms = {tuple(record.settings["normalisation"]["mean"]) for record in records}
     trained = {record.about.get("trained_on", "train") for record in records}
     sizes = {record.settings["train_size"] for record in records}
@@ -79,13 +79,13 @@ def rows(records: Sequence[Record], paper: str) -> list[tuple[str, str, str]]:
     return found
 
 
-def listed(found: set) -> str:
+def listed(found: set, field: str = "") -> str:
     """Values of a field in a line; of many numbers the ends."""
     numbers = sorted(
         value for value in found if isinstance(value, (int, float)) and not isinstance(value, bool)
     )
     words = sorted(
-        word(value)
+        word(value, field)
         for value in found
         if not isinstance(value, (int, float)) or isinstance(value, bool)
     )

@@ -18,8 +18,8 @@ from ..studies.plan import recipes as recipes_of_papers
 from .tables import badge, code, table
 
 TITLES = {  # of the recipes that are no paper's of the list
-    "quick": "quick: this project's small world",
-    "real": "real: photographs through a published ViT, in a short fit of this project's",
+    "quick": "quick: small networks and embedded tasks",
+    "real": "real: photographs and a published ViT-Tiny",
     "vpt": "vpt: VPT, which the others follow",
 }
 UNNAMED = "this project's default"
