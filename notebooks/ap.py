@@ -47,7 +47,7 @@ compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
 import visprompt as vp
-from visbook.chapters import ap
+from visbook.chapters import ap, small_and_real
 from visbook.chapters.chapter import Chapter
 from visprompt import papers
 
@@ -217,6 +217,15 @@ page.judge(
     note=CELLS,
 )
 page.printed("ap.table-a1", "Table A1 as printed")
+
+# %% [markdown]
+# ## Photographs beside embedded tasks
+#
+# The comparisons of Table 1 with a published ViT-Tiny on photographs. [](real_images.ipynb) has all runs, also with AP at
+# every block.
+
+# %% name="real" tags=["hide-input"]
+small_and_real.show(chapter, "ap")
 
 # %% [markdown]
 # ## Try it

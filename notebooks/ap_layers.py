@@ -116,7 +116,8 @@ ap_layers.judge_best(chapter, rows, "ap-resnet", [task])
 # Each block has its own learning rate, the best on validation. With a common learning rate, the first blocks look worse
 # than they are. Our task, `position`, needs what the networks learned to ignore in pre-training, so a prompt in the last
 # block probably comes too late on either network. What we find holds for this one task, not for OxfordPets.
-# [](real_images.ipynb) repeats the test with a published ViT-Tiny on photographs of two kinds.
+# The claim about ViTs is judged by a published ViT-Tiny on photographs of two kinds, block by block on
+# [](real_images.ipynb).
 
 # %% name="ap.figure-4" tags=["hide-input"]
 chapter.show(

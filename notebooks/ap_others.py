@@ -39,13 +39,14 @@ precision = None  # the recipe's; bf16 for the paper profile on a GPU
 compile = False  # True on a GPU
 
 # %% tags=["hide-input", "remove-output"]
-from visbook.chapters import ap, ap_blocks, ap_others, ap_peft, small_and_real
+from visbook.chapters import ap, ap_blocks, ap_others, ap_peft
 from visbook.chapters.chapter import Chapter
 from visprompt import papers
 
 chapter = Chapter.opened("ap_others", globals(), ["ap-others", "ap-layers", "ap-layers-others"])
 page = chapter.page
 WEIGHTS = "The accuracies need the published weights and the data."
+SAME = "what Figure 4 says of ViTs"
 STAR = "mean and range over seeds; star: best on validation, unless the validation images were trained on."
 
 # %% name="runs" tags=["hide-input"]
@@ -112,9 +113,8 @@ chapter.end("ap.figure-7", WEIGHTS)
 rows = chapter.planned("ap.figure-a1")
 ap_blocks.show_blocks(chapter, "ap.figure-a1", rows, f"AP by block: {STAR}")
 for claim, part in {"vit-prefers-shallow": "ap-vit", "cnn-prefers-deep": "ap-resnet"}.items():
-    ap_blocks.judge_preference(
-        chapter, f"ap.figure-a1.{claim}", part, chapter.of_study("ap-layers")
-    )
+    on = chapter.of_study("ap-layers")
+    ap_blocks.judge_preference(chapter, f"ap.figure-a1.{claim}", part, on, judged=SAME)
 chapter.end(
     "ap.figure-a1", "The text does not name the paper's data sets; more tasks give more panels."
 )
@@ -134,14 +134,6 @@ ap_blocks.show_blocks(
 )
 ap_others.judge_beside_vpt(chapter, "ap-vit", "layers")
 chapter.end("ap.figure-a2", "ViT-Large/16 on OxfordPets needs the published weights and the data.")
-
-# %% [markdown]
-# ## Photographs beside embedded tasks
-#
-# The same comparisons with a published ViT-Tiny. [](real_images.ipynb) has all of its runs, also with AP at every block.
-
-# %% name="real" tags=["hide-input"]
-small_and_real.show(chapter, "ap")
 
 # %% [markdown]
 # ## Try it

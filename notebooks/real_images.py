@@ -42,15 +42,16 @@ from visbook.chapters import real, real_findings
 from visbook.chapters import small_and_real as two_legs
 from visbook.chapters.chapter import Chapter
 
-chapter = Chapter.opened("real_images", globals(), ["benchmark", "ap-layers"], no_paper=True)
+chapter = Chapter.opened("real_images", globals(), ["benchmark", "ap-full"], no_paper=True)
 page = chapter.page
 
 # %% [markdown]
 # ## Photographs beside embedded tasks
 #
 # Each row is a comparison that a paper makes. The marks show the gap that we measured. Thick line: 95 % interval over
-# seeds and test images, on these tasks; if all of it has the paper's sign, the gap is *seen here*. Thin line: over tasks as
-# well, where there are at least three. An arrow marks a line that goes on beyond the axis.
+# seeds and test images, on these tasks; a gap is *seen here* if all of it has the paper's sign, *not seen here*
+# if all of it has the other, and otherwise *open*. Thin line: over tasks as
+# well, where there are at least five. An arrow marks a line that goes on beyond the axis.
 
 # %% name="both" tags=["hide-input"]
 found = two_legs.legs(chapter)

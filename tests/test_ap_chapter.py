@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import visprompt as vp
-from visbook.chapters import ap, ap_blocks, ap_layers, ap_others, ap_peft
+from visbook.chapters import ap, ap_blocks, ap_layers, ap_others, ap_peft, real
 from visbook.chapters.ap import vp_from_layer_0
 from visbook.chapters.ap_layers import dissect
 from visbook.chapters.chapter import Chapter
@@ -19,6 +19,7 @@ from visbook.pages.page import Page
 from visbook.studies.ap_rates import ap_rates, block_rates
 from visbook.studies.case import Run
 from visbook.studies.lab import Lab, LabSettings
+from visprompt import paths
 
 TWO = ["position", "count"]
 
@@ -145,10 +146,40 @@ def judged_of(rows, judge):
     p, found = ChapterParameters(), {}
     chapter = Chapter(Page("ap_others", p), p, ["ap-layers"], [])
     chapter.frames = {"ap-layers": rows}
+    chapter.photographs = pd.DataFrame()
     chapter.page.judge = lambda claim, *values, **_: found.update({claim: values})
     chapter.page.not_judged = lambda claim, why: found.update({claim: why})
     judge(chapter)
     return found
+
+
+def test_a_vit_is_judged_by_photographs_at_every_block_and_one_claim_is_enough(monkeypatch):
+    seen = single_blocks(ap=[60] * 4 + [50] * 8).replace({"position": "dtd10", "count": "gtsrb"})
+    monkeypatch.setattr(real, "photographs", lambda **_: seen)
+    drawn, found = single_blocks(ap=[50] * 4 + [60] * 4), {}
+    chapter = chapter_of("ap_layers", "ap-layers")
+    chapter.frames = {"ap-layers": drawn}
+    chapter.photographs = seen
+    chapter.page.judge = lambda claim, *values, note, **_: found.update({claim: (*values, note)})
+    chapter.page.not_judged = lambda claim, why: found.update({claim: why})
+    for claim, part, same in (
+        ("ap.figure-4.vit-prefers-shallow", "ap-vit", ""),
+        ("ap.figure-a1.vit-prefers-shallow", "ap-vit", "Figure 4"),
+    ):
+        ap_blocks.judge_preference(chapter, claim, part, TWO, judged=same)
+    mean, *_, note = found["ap.figure-4.vit-prefers-shallow"]
+    assert mean == pytest.approx(-10) and "GTSRB -10.0 (on embedded tasks +10.0" in note
+    assert "judge Figure 4" in found["ap.figure-a1.vit-prefers-shallow"]
+    monkeypatch.setattr(real, "photographs", lambda **_: seen[seen.block < 7])
+    ap_blocks.judge_preference(chapter, "ap.figure-4.vit-prefers-shallow", "ap-vit", TWO)
+    assert found["ap.figure-4.vit-prefers-shallow"][0] == pytest.approx(10)
+
+
+def test_what_is_said_of_ap_at_every_block_on_photographs():
+    lead = ap_blocks.deep_lead(ap_blocks.on_photographs())
+    assert lead["gtsrb"].max() < 0 < lead["dtd10"].min()
+    text = (paths.ROOT / "book" / "stories.yaml").read_text(encoding="utf-8")
+    assert "on traffic signs alone; on textures deep blocks are better" in text
 
 
 def test_blocks_are_judged_by_their_outer_thirds_and_only_when_all_tasks_have_them():

@@ -3,6 +3,7 @@ find their place."""
 
 import base64
 import html
+import itertools
 from dataclasses import asdict
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ from PIL import Image
 
 from visbook.chapters import (
     attention_viewer,
+    davpt,
     ivpt,
     ivpt_parts,
     photographs_first,
@@ -274,6 +276,13 @@ DOWN = {"SPT-Deep": UP["VPT-Deep"], "VPT-Deep": UP["SPT-Deep"]}
 MIXED = {"SPT-Deep": {"x": [60, 45, 52]}, "VPT-Deep": {"x": [50, 50.5, 53]}}
 
 
+def drawn_chapter(rows: pd.DataFrame) -> SimpleNamespace:
+    """A chapter with these rows on embedded tasks, of which every list of tasks has all."""
+    tasks = dict.fromkeys(("ap", "vtab", "benchmark"), sorted({*rows.task}))
+    scope = SimpleNamespace(tasks=tasks)
+    return SimpleNamespace(rows=lambda study, part: rows, scope=scope)
+
+
 @pytest.mark.parametrize(
     ("drawn_runs", "photographs", "said"),
     [
@@ -292,7 +301,7 @@ MIXED = {"SPT-Deep": {"x": [60, 45, 52]}, "VPT-Deep": {"x": [50, 50.5, 53]}}
 )
 def test_two_legs_agree_differ_or_leave_it_open(monkeypatch, drawn_runs, photographs, said):
     monkeypatch.setattr(real, "photographs", lambda: runs_of(photographs))
-    (leg,) = two_legs.legs(SimpleNamespace(rows=lambda study, part: runs_of(drawn_runs)), ["spt"])
+    (leg,) = two_legs.legs(drawn_chapter(runs_of(drawn_runs)), ["spt"])
     assert (leg.better, leg.worse, leg.said) == ("SPT-Deep", "VPT-Deep", said)
     assert two_legs.table([leg])["the paper's direction"].tolist() == [said]
     assert "inf" not in two_legs.told(leg.photographs)
@@ -313,7 +322,7 @@ def test_a_claim_takes_photographs_first_where_they_can_answer_it(stores, monkey
     found = chapter.page.claims[claim]
     photographs = statistics.gain(frame, *pair)
     assert (found["estimate"], found["verdict"]) == (photographs.mean, "seen here")
-    assert "On drawings +1.0" in found["note"] and "Real images: " in found["images"]
+    assert "On embedded tasks +1.0" in found["note"] and "Real images: " in found["images"]
     # of fine-grained tasks and of another pre-training no photographs are kept
     asked = [("fine", ()), ("vtab", ["mae"]), ("vtab", ["supervised", "mae"])]
     assert not any(photographs_first.answer(chapter, drawn_runs, pair, *how) for how in asked)
@@ -330,13 +339,13 @@ def test_a_claim_and_every_table_of_its_pair_say_the_same(stores, monkeypatch, r
     for paper, (_, pairs) in two_legs.COMPARED.items():
         p = ChapterParameters()
         chapter = Chapter(Page("spt", p), p, ["benchmark"], [])
-        for pair in pairs:
+        for pair in itertools.chain(*pairs.values()):
             frame = runs_of(dict(zip(pair, real_runs.values())))
             frame = frame.assign(record=[Kept(task, real.REAL) for task in frame.task])
             monkeypatch.setattr(real, "photographs", lambda frame=frame: frame)
             chapter.__dict__.pop("photographs", None)
-            nothing = SimpleNamespace(rows=lambda study, part: frame.iloc[:0])  # noqa: B023
-            leg = next(leg for leg in two_legs.legs(nothing, [paper]) if leg.better == pair[0])
+            found = two_legs.legs(drawn_chapter(frame.iloc[:0]), [paper])
+            leg = next(leg for leg in found if leg.better == pair[0])
             drawn_runs = frame_of(
                 chapter.scope.tasks["vtab"], [chapter.scope.backbones["supervised"]], pair
             )
@@ -372,6 +381,7 @@ def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(mon
     ]
     frame["tried"] = [[0.02, 0.1, 0.5]] * len(frame)
     monkeypatch.setattr(real, "photographs", lambda: frame)
+    monkeypatch.setattr(real_findings, "MANY", 3)  # five are too many to follow by hand
     shown = []
     monkeypatch.setattr(chapter.page, "present", lambda thing, **told: shown.append((thing, told)))
     real_findings.show_methods(chapter, "methods")
@@ -453,11 +463,33 @@ def test_precisions_are_paired_at_one_rate(monkeypatch, chapter):
     assert table["bf16 − float32, points"].item().startswith("+0.0 [-2.5, +2.5]")
 
 
+@pytest.mark.parametrize(
+    ("gained", "signs"),
+    [(2, (1, 1, 1)), (-1, (-1, -1, -1)), (-6, (-1, -1, -1))],  # supervised it loses 3
+    ids=["gains", "loses less", "loses more"],
+)
+def test_gaining_even_more_asks_for_a_gain(monkeypatch, gained, signs):
+    tests = {"x": [50.0, 50.2, 50.4], "y": [60.0, 60.2, 60.4]}
+    above = lambda by: {task: [test + by for test in tests[task]] for task in tests}
+    here = runs_of({"DA-VPT+": above(gained), "VPT-Deep": tests})
+    there = runs_of({"DA-VPT+": above(-3), "VPT-Deep": tests})
+    there.loc[there.variant == "DA-VPT+", "test"] += [0.1, -0.1, 0, 0, 0.1, -0.1]
+    monkeypatch.setattr(davpt, "methods_on", lambda *_: here)
+    page, found = SimpleNamespace(), []
+    page.judge = lambda claim, *values, **_: found.append(values)
+    chapter = SimpleNamespace(page=page, answers=lambda claim, rows, *_: rows, without=lambda _: "")
+    davpt.judge_even_more(chapter, "mae", there)
+    ((mean, low, high),) = found
+    assert mean == pytest.approx(min(gained, gained + 3)) and low <= mean <= high
+    assert tuple(np.sign([mean, low, high])) == signs
+
+
 def test_what_is_compared_is_a_variant_of_both_studies():
     studies = chapters.grids.studies()
     for study, pairs in two_legs.COMPARED.values():
         for name in (study, "real"):
-            assert {one for pair in pairs for one in pair} <= set(studies[name]["variants"])
+            asked = itertools.chain(*pairs.values())
+            assert {one for pair in asked for one in pair} <= set(studies[name]["variants"])
 
 
 def test_kept_photographs_are_one_setting_of_a_method_on_a_task():
@@ -510,7 +542,7 @@ def test_ap_by_block_on_photographs_is_shown_where_every_block_is_kept(monkeypat
     ((figure, told),) = shown
     assert (
         len(figure.axes) == 1
-        and "DTD (ten classes) +9.0 (seeds +8.0 to +10.0)" in told["how"]
+        and "DTD (ten classes) -9.0 (seeds -10.0 to -8.0)" in told["how"]
         and "3 seeds" in told["how"]
     )
     assert len(told["records"]) == 13 * 3

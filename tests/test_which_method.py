@@ -31,7 +31,7 @@ def test_the_finding_says_of_each_method_what_the_rule_says(every):
         assert (f"{one.name} ({one.accuracy:.1f} %)" in above) == (one.way == "above"), one.name
     proposed = {name for slug in papers.papers() for name in overview.proposes(slug)}
     open_ = {one.name for one in every if one.way == "open"} & proposed
-    told = re.search(r"propose, .*? above it; (.*) too close to it to tell", rest)[1]
+    told = re.search(r"propose, .*? above it; (.*) not clearly different", rest)[1]
     assert {name for name in proposed if f"{name} (" in told} == open_
     assert rest.endswith(
         f"The setting is small: {overview.LIMITS[0].lower()}{overview.LIMITS[1:]}."

@@ -14,11 +14,16 @@ from visprompt.methods import build_method
 from visprompt.methods.parameters import count_parameters
 from visprompt.models.backbones import Backbone, load_backbone
 from visprompt.records import Record, recorded
+from visprompt.words import REAL
 
 from ..pages import plots
-from ..pages.friendly import named
-from ..studies.grids import Scope, depth_of
+from ..pages.friendly import named, signed
+from ..studies import comparable, effects
+from ..studies.comparable import listed
+from ..studies.grids import Scope, depth_of, scope_of, tasks_of
+from . import real
 from .chapter import Chapter
+from .photographs_first import LABELLED
 
 COLOURS = {
     "ap": plots.PALETTE["ap"],
@@ -165,14 +170,45 @@ def means_of(
     return (tables, [*found.record]) if len(found) else ([], [])
 
 
-def judge_preference(chapter: Chapter, claim: str, part: str, on, study: str = "ap-layers") -> None:
+def judge_preference(
+    chapter: Chapter, claim: str, part: str, on, study: str = "ap-layers", judged: str = ""
+) -> None:
     """Hold AP in the deepest third of a backbone's blocks, minus the shallowest third, against a
-    claim."""
+    claim; of a ViT pre-trained on labels by photographs, where they are kept.
+
+    Args:
+        judged: the claim that photographs judge already, so that this one is left to it.
+    """
+    if part in LABELLED and len(chapter.photographs) and len(seen := on_photographs()):
+        lead = deep_lead(seen)
+        told = listed([f"{named(task)} {lead[task].mean():+.1f}" for task in lead])
+        every = every_block(chapter.scope, part)
+        if len(drawn := comparable.whole(chapter.rows(study, part=part), every, on)[0]):
+            other = effects.of_table(deep_lead(drawn)).interval
+            told += " (on embedded tasks {} [{}, {}])".format(*map(signed, other))
+        if judged:
+            chapter.page.not_judged(claim, f"the same photographs judge {judged}: {told}")
+        else:
+            chapter.judge_values(claim, lead, [*seen[seen.block.notna()].record], f"{told};")
+        return
     found, used = means_of(chapter, claim, part, on, ["ap"], study)
     for table in found:
-        third = max(1, table.shape[1] // 3)
-        lead = table.iloc[:, -third:].mean(axis=1) - table.iloc[:, :third].mean(axis=1)
-        chapter.judge_values(claim, lead.unstack(), used)
+        chapter.judge_values(claim, deep_lead(table.stack().rename("test").reset_index()), used)
+
+
+def on_photographs() -> pd.DataFrame:
+    """Kept runs of photographs with AP at every block and the other methods, as
+    `real.photographs` has them, of those tasks of the study `real-layers` that have every block."""
+    frame, scope = real.photographs(every_block=True), scope_of(REAL)
+    rows = frame[frame.task.isin(tasks_of("real-layers", scope))]
+    return rows[rows.groupby("task").block.transform("nunique") == depth_of("real", scope)]
+
+
+def deep_lead(rows: pd.DataFrame) -> pd.DataFrame:
+    """By seed and task, AP's accuracy in the deepest third of the blocks minus the shallowest's."""
+    table = rows.groupby(["seed", "task", "block"]).test.mean().unstack()
+    third = max(1, table.shape[1] // 3)
+    return (table.iloc[:, -third:].mean(axis=1) - table.iloc[:, :third].mean(axis=1)).unstack()
 
 
 def cost_by_block(backbone: Backbone, blocks: Sequence[int]) -> pd.DataFrame:

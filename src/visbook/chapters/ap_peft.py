@@ -24,7 +24,7 @@ from .parameters import ChapterParameters
 
 WEIGHTED = (
     "The mean over all tasks, that is the mean of the three groups weighted by their 5, 9 and 5 "
-    "tasks."
+    "tasks. The plain mean is Table A2's, on photographs."
 )
 
 

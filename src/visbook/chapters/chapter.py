@@ -447,7 +447,7 @@ class Chapter:
             backbones = comparable.listed(dict.fromkeys(rows.backbone))
             why = (
                 f"on {backbones} full fine-tuning is above every method on every task of "
-                f"it, so nothing can be above it"
+                f"this claim, so nothing can be above it"
             )
         if why:
             self.page.not_judged(claim, why)
@@ -514,7 +514,7 @@ class Chapter:
 
     @cached_property
     def photographs(self) -> pd.DataFrame:
-        """The kept runs on photographs, which stand before drawings; none where the page was
+        """The kept runs on photographs, which stand before embedded tasks; none where the page was
         narrowed."""
         p = self.p
         narrowed = (p.backbone, p.tasks, p.methods) != (None,) * 3
@@ -534,8 +534,9 @@ class Chapter:
         """What else is known of a gain: on other tasks, by more seeds; and which cells left its
         mean."""
         told, (low, high) = "", found.beyond
-        if found.tasks >= 5:
-            told = f"Over tasks as well: [{low:.3g}, {high:.3g}]. "
+        if found.tasks >= statistics.MANY:
+            wider = (low, high) != found.here[1:]
+            told = f"Over tasks as well: {f'[{low:.3g}, {high:.3g}]' if wider else 'no wider'}. "
         margin = papers.claim(claim).margin or 0
         if found.here[1] <= margin <= found.here[2]:
             told += enough(found.effect, margin)

@@ -241,8 +241,8 @@ def fine_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def judge_even_more(chapter: Chapter, part: str, supervised: pd.DataFrame) -> None:
-    """Whether DA-VPT+ gains more over VPT-Deep on a self-supervised backbone than on the supervised
-    one."""
+    """Whether DA-VPT+ gains over VPT-Deep on a self-supervised backbone, and more than on the
+    supervised one: the smaller of the two has to be above 0."""
     claim, pair = f"davpt.table-1.{part}-over-vpt-deep", ["DA-VPT+", "VPT-Deep"]
     sides = [
         chapter.answers(claim, rows, pair, "pretraining")
@@ -250,20 +250,18 @@ def judge_even_more(chapter: Chapter, part: str, supervised: pd.DataFrame) -> No
     ]
     if not all(map(len, sides)):
         return
-    keys = ["seed", "task"]
-    by_variant = [rows.set_index([*keys, "variant"]).test.unstack()[pair] for rows in sides]
-    here, there = (table["DA-VPT+"] - table["VPT-Deep"] for table in by_variant)
+    tables = (rows.set_index(["seed", "task", "variant"]).test.unstack() for rows in sides)
+    here, there = (table[pair[0]] - table[pair[1]] for table in tables)
     more = (here - there).dropna().unstack().dropna()
     note = (
         f"DA-VPT+ − VPT-Deep: {here.mean():+.1f} points here, {there.mean():+.1f} supervised; "
         f"{more.shape[1]} tasks, {len(more)} seeds."
     )
-    found = effects.of_table(more).interval
-    used = [record for rows in sides for record in rows.record]
+    gained = statistics.gain(sides[0], *pair).here
     chapter.page.judge(
         claim,
-        *found,
+        *map(min, gained, effects.of_table(more).interval),
         evidence="trend",
-        records=used,
+        records=[record for rows in sides for record in rows.record],
         note=f"{note} {chapter.without(claim)}".strip(),
     )

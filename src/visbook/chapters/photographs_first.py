@@ -1,4 +1,4 @@
-"""Claims that photographs can answer are judged by them; a drawing of the same is named beside."""
+"""Claims that photographs can answer are judged by them; embedded tasks are named beside."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pandas as pd
 
 from visprompt.data.tasks import group_of
 
+from ..pages.friendly import signed
 from ..studies import comparable, statistics
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def judge(
     on: str | Sequence[str],
     parts: Sequence[str],
 ) -> None:
-    """Hold a gain on photographs against a claim, and say what drawings show."""
+    """Hold a gain on photographs against a claim, and say what embedded tasks show."""
     own = [chapter.scope.backbones[part] for part in parts if part in chapter.scope.backbones]
     drawn, _ = comparable.whole(frame, pair, tasks_of(chapter, on), own)
     there = {record.settings["task"] for record in seen.records}
@@ -57,7 +58,7 @@ def judge(
     fell = statistics.told_of_fallen(rows[rows.variant.isin(pair) & rows.task.isin(there)])
     told = f"{' − '.join(pair)}: {seen.counted}. {chapter.reach(claim, seen)} {fell}"
     if other := statistics.gain(drawn, *pair):
-        told += " On drawings {:+.1f} [{:+.1f}, {:+.1f}]".format(*other.here)
+        told += " On embedded tasks {} [{}, {}]".format(*map(signed, other.here))
         told += f": {other.counted}."
     chapter.page.judge(
         *(claim, *seen.here),

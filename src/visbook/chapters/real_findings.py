@@ -16,10 +16,10 @@ from ..pages.friendly import named as named_here
 from ..studies import grids
 from ..studies.case import rate_name
 from ..studies.comparable import listed
-from ..studies.statistics import Gain, gain, names_of_fallen, spread
+from ..studies.statistics import MANY, Gain, gain, names_of_fallen, spread
 from . import real
 from . import small_and_real as two_legs
-from .ap_blocks import LINES, block_grid
+from .ap_blocks import LINES, block_grid, deep_lead, on_photographs
 from .chapter import Chapter
 
 BASE = "VPT-Deep"  # what the papers improve on; kept on every task
@@ -63,7 +63,7 @@ def lead_table(frame: pd.DataFrame, found: dict[str, Gain | None]) -> pd.DataFra
         name: {
             f"above {BASE}, on these tasks": two_legs.told(one),
             "interval over tasks as well": "[{:+.1f}, {:+.1f}]".format(*one.beyond)
-            if one and one.tasks > 2
+            if one and one.tasks >= MANY
             else "–",
             CHOSEN: chosen(frame[frame.variant == name]),
         }
@@ -153,41 +153,29 @@ def show_methods(chapter: Chapter, cell: str) -> None:
 def show_blocks(chapter: Chapter, cell: str) -> None:
     """AP at every block on photographs (study `real-layers`), where all blocks of a task are kept,
     and the other methods."""
-    frame = real.photographs(every_block=True)
-    asked = grids.tasks_of("real-layers", grids.scope_of(PROFILE))
-    rows = frame[frame.task.isin(asked)]
-    whole = rows.groupby("task").block.transform("nunique") == grids.depth_of(
-        "real", grids.scope_of(PROFILE)
-    )
-    rows = rows[whole & (rows.block.notna() | rows.variant.isin(LINES))]
+    rows, asked = on_photographs(), grids.tasks_of("real-layers", grids.scope_of(PROFILE))
+    rows = rows[rows.block.notna() | rows.variant.isin(LINES)]
     if lacking := [task for task in asked if task not in set(rows.task)]:
-        display(
-            Markdown(
-                f"Runs at every block are not kept for {listed(lacking)}; the command at "
-                f"the end of the page does them."
-            )
+        told = (
+            f"Runs at every block are not kept for {listed(lacking)}; the command at the end of the"
         )
+        display(Markdown(f"{told} page does them."))
     if not len(rows):
         return
-    by_block = rows[rows.block.notna()]
-    mean = by_block.groupby(["task", "seed", "block"]).test.mean().unstack()
-    third = mean.shape[1] // 3
-    lead = (mean.iloc[:, :third].mean(axis=1) - mean.iloc[:, -third:].mean(axis=1)).groupby("task")
     told = "; ".join(
         f"{named_here(task)} {seeds.mean():+.1f} (seeds {seeds.min():+.1f} to {seeds.max():+.1f})"
-        for task, seeds in lead
+        for task, seeds in deep_lead(rows).items()
     )
     chapter.page.present(
         block_grid(rows),
         evidence="trend",
         records=[*rows.record],
         cell=cell,
-        how=f"{real.REAL}; for each block, validation chose the learning rate with "
-        f"seed 0. Mean and range over {by_block.seed.nunique()} seeds; star: the block that is "
-        f"best on validation. Shallowest third of the blocks minus deepest third, points: {told}.",
+        how=f"{real.REAL}; for each block, validation chose the learning rate with seed 0. Mean and range over {rows[rows.block.notna()].seed.nunique()} seeds; star: best "
+        f"on validation. Deepest third of the blocks minus shallowest third, points: {told}.",
         caption="AP at every block of a published ViT-Tiny, on photographs.",
-        alt="Test accuracy by block with the prompt, one panel per data set. Shallowest third of "
-        f"the blocks minus deepest third, in points: {told}.",
+        alt="Test accuracy by block with the prompt, one panel per data set. Deepest third of "
+        f"the blocks minus shallowest third, in points: {told}.",
     )
 
 

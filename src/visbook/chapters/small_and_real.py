@@ -1,4 +1,4 @@
-"""A paper's claims on drawn pictures by a small network, and on photographs by a published ViT."""
+"""A paper's claims on embedded tasks by a small network, and on photographs by a published ViT."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,21 +13,22 @@ from visprompt import papers
 from visprompt.words import answers
 
 from ..pages import plots
-from ..pages.friendly import counted
+from ..pages.friendly import counted, signed
+from ..studies import comparable
 from ..studies.comparable import listed
-from ..studies.statistics import Gain, gain
-from . import real
-from .chapter import Chapter
+from ..studies.statistics import MANY, Gain, gain
+from . import photographs_first, real
+from .chapter import FULL, Chapter
 
-# A paper's study on embedded tasks, and which method it prints above which.
+# A paper's study on embedded tasks; by list of its tasks, which method it prints above which.
 COMPARED = {
-    "ap": ("ap-layers", [("AP", "VP"), ("AP", "Linear probe"), ("Full fine-tuning", "AP")]),
+    "ap": ("ap-full", {"ap": [("AP", "VP"), ("AP", "Linear probe"), (FULL, "AP")]}),
     "davpt": (
         "benchmark",
-        [("DA-VPT", "VPT-Deep"), ("DA-VPT", "Full fine-tuning"), ("DA-VPT+", "DA-VPT")],
+        {"vtab": [("DA-VPT", "VPT-Deep"), ("DA-VPT", FULL), ("DA-VPT+", "DA-VPT")]},
     ),
-    "ivpt": ("benchmark", [("iVPT", "VPT-Deep"), ("iVPT", "Full fine-tuning"), ("iVPT", "E2VPT")]),
-    "spt": ("benchmark", [("SPT-Deep", "VPT-Deep"), ("SPT-Deep", "Full fine-tuning")]),
+    "ivpt": ("benchmark", {"vtab": [("iVPT", "VPT-Deep"), ("iVPT", FULL), ("iVPT", "E2VPT")]}),
+    "spt": ("benchmark", {"benchmark": [("SPT-Deep", "VPT-Deep")], "vtab": [("SPT-Deep", FULL)]}),
 }
 DRAWN, PHOTOGRAPHS = "embedded tasks", "photographs"
 SEEN, NOT_SEEN, OPEN = answers("trend")
@@ -35,7 +36,10 @@ LOOKS = {
     DRAWN: {"color": "#7f7f7f", "marker": "o"},
     PHOTOGRAPHS: {"color": "#0072b2", "marker": "D"},
 }
-LINES = "Thick lines: 95 % intervals over seeds on these tasks; thin ones: over tasks as well."
+LINES = (
+    "Thick lines: 95 % intervals over seeds and test images of these tasks; thin ones: over tasks "
+    "as well, of five or more."
+)
 
 
 @dataclass(frozen=True)
@@ -72,8 +76,10 @@ def legs(chapter: Chapter, names: Sequence[str] = tuple(COMPARED)) -> list[Legs]
     beside, found = real.photographs(), []
     for paper in names:
         study, pairs = COMPARED[paper]
-        drawn = chapter.rows(study, part="supervised")
-        found += [Legs(paper, *pair, gain(drawn, *pair), gain(beside, *pair)) for pair in pairs]
+        rows = chapter.rows(study, part="supervised")
+        for on, pair in ((on, pair) for on in pairs for pair in pairs[on]):
+            drawn, _ = comparable.whole(rows, pair, photographs_first.tasks_of(chapter, on))
+            found.append(Legs(paper, *pair, gain(drawn, *pair), gain(beside, *pair)))
     return [leg for leg in found if leg.photographs]
 
 
@@ -82,9 +88,9 @@ def told(found: Gain | None) -> str:
     if found is None:
         return "–"
     mean, low, high = found.here
-    interval = f"[{low:+.1f}, {high:+.1f}]" if np.isfinite(low) else "(no interval)"
+    interval = f"[{signed(low)}, {signed(high)}]" if np.isfinite(low) else "(no interval)"
     tasks = counted(found.tasks, "task")
-    return f"{mean:+.1f} {interval}; above 0 on {found.better_tasks} of {tasks}"
+    return f"{signed(mean)} {interval}; above 0 on {found.better_tasks} of {tasks}"
 
 
 def table(found: Sequence[Legs]) -> pd.DataFrame:
@@ -131,8 +137,8 @@ def figure(found: Sequence[Legs]) -> Figure:
 
 def draw_gain(ax, y: float, found: Gain, label: str, color: str, marker: str) -> None:
     """A gain at a height: its mean, thick on its own tasks, thin for other tasks too, where
-    there are three or more."""
-    if np.isfinite(found.beyond[0]) and found.tasks > 1:
+    there are `statistics.MANY`."""
+    if found.tasks >= MANY:
         ax.plot(found.beyond, [y] * 2, lw=0.9, color=color)
     ax.plot(found.here[1:], [y] * 2, lw=3, color=color, alpha=0.6)
     ax.plot(found.mean, y, ls="none", ms=6, label=label, color=color, marker=marker)

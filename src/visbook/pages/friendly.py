@@ -89,6 +89,11 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
+def signed(points: float) -> str:
+    """Points with their sign and one decimal; with two where one would say zero."""
+    return f"{points:+.{2 if 0 < abs(round(points, 2)) < 0.05 else 1}f}"
+
+
 def in_tens(match: re.Match) -> str:
     """A number with an exponent: 0.0079 for 7.9e-03, 10⁻⁹ for 1e-09."""
     sign, digits, exponent = match[1], match[2], int(match[3])

@@ -1,4 +1,4 @@
-"""Every method side by side: photographs, drawings, what papers print, and what it costs."""
+"""Every method side by side: photographs, embedded tasks, what papers print, and what it costs."""
 
 import functools
 import html
@@ -32,7 +32,7 @@ TITLES = {  # of the photographs
 TUNES, ADDS, LEAVES = "tunes the network", "adds to its layers", "leaves the network alone"
 KINDS = (TUNES, ADDS, LEAVES)
 PRINTED = {"VTAB mean of groups": "VTAB-1k", "FGVC mean": "FGVC"}  # columns of a ViT-B/16
-WAYS = {"above": "above {}", "below": "below {}", "open": "too close to {} to tell"}
+WAYS = {"above": "above {}", "below": "below {}", "open": "not clearly different from {}"}
 LIMITS = "One ViT-Tiny, images of 112 pixels, ten epochs"
 
 
@@ -46,7 +46,7 @@ class Method:
         share: trained parameters without the head, in percent of the network's own.
         memory: GiB that a training step of ViT-B/16 must hold, counted.
         seconds: of such a step, measured; None where nothing is kept.
-        drawn: mean accuracy on the drawn tasks; None where it was not run there.
+        drawn: mean accuracy on embedded tasks; None where it was not run there.
         printed: column of PRINTED -> accuracy with the link to its table.
         lead: points above BASE with its interval, and on which side of 0 that lies.
     """
@@ -95,7 +95,7 @@ def overview() -> tuple[Method, ...]:
         return ()
     fell = [*frame[below_half(frame)].itertuples()]
     whole = frame[frame.variant == "Full fine-tuning"].record.iloc[0].values["parameters"]["method"]
-    drawn, times = drawn_means(), step_seconds()
+    drawn, times = drawn_cells().mean(axis=1), step_seconds()
     found = []
     for name, gain in real_findings.gains(frame).items():
         part = frame[frame.variant == name]
@@ -123,14 +123,14 @@ def overview() -> tuple[Method, ...]:
     return tuple(sorted(found, key=lambda one: -one.accuracy))
 
 
-def drawn_means() -> dict[str, float]:
-    """Variant -> its mean accuracy on the drawn tasks of the study `benchmark`, those of them that
-    all its methods have."""
+def drawn_cells() -> pd.DataFrame:
+    """Mean accuracy by variant and task of the study `benchmark`, over the seeds that all cells
+    have, of the tasks that all its methods have."""
     frame = drawn_runs("benchmark")
     if not len(frame):
-        return {}
-    cells = frame.groupby(["variant", "task"]).test.mean().unstack().dropna(axis=1)
-    return cells.mean(axis=1).to_dict()
+        return pd.DataFrame()
+    cells = frame.pivot_table(index=["variant", "task"], columns="seed", values="test")
+    return cells.dropna(axis=1).mean(axis=1).unstack().dropna(axis=1)
 
 
 def step_seconds() -> dict[str, float]:
@@ -230,14 +230,14 @@ def finding() -> str:
     ways = {way: f"{named(part, way != 'above')} {be(part)}" for way, part in own.items()}
     said.append(
         f"</p><p>Of the methods that the papers propose, {ways['above']} clearly above it; "
-        f"{ways['open']} too close to it to tell; {ways['below']} below it."
+        f"{ways['open']} not clearly different; {ways['below']} below it."
     )
     said.append(f"Training collapsed for {fallen()}.")
     if changes and every["above"]:
         said.append(
             f"</p><p><strong>What follows:</strong> in this setting all {len(every['above'])} "
             f"methods above {BASE} change the network or add to its layers. No method that leaves "
-            f"the network unchanged is above it."
+            f"the network unchanged is clearly above it."
         )
     said.append(
         f"<strong>What does not follow:</strong> anything about the papers' own networks. The "

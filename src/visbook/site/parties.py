@@ -11,7 +11,7 @@ US = "us"
 DONE = {
     "derived": "Computed",
     "measured": "Measured",
-    "trend": "Seen",
+    "trend": "Run",
     "replicated": "Replicated",
 }
 SENT = ("trend", "replicated")  # what runs of training are evidence of; others send only those

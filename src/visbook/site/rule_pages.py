@@ -27,10 +27,9 @@ def power(results: dict, root: Path) -> str:
     fallen = simulated(0, 3, 3, of_seeds=FALLEN)
     wrong = 100 * (fallen["above"] + fallen["below"])
     return (
-        f"{shown}\n\nWhere the seeds of one of three tasks spread "
-        f"{FALLEN[-1] / FALLEN[0]:.0f} times as much as those of the others, as with a fallen "
-        f"run, the rule sees a difference that is none, on either side, in {wrong:.0f} % of "
-        f"studies with three seeds instead of 5 %."
+        f"{shown}\n\nIf one task of three has a collapsed run (a spread of seeds "
+        f"{FALLEN[-1] / FALLEN[0]:.0f} times that of the others), three seeds give a false "
+        f"difference, in either direction, in {wrong:.0f} % of studies instead of 5 %."
     )
 
 

@@ -10,6 +10,7 @@ from visprompt import manifests, paths
 from ..chapters import method_explorer, methods
 from ..chapters import small_and_real as two_legs
 from ..chapters.real import photographs
+from ..pages.friendly import signed
 from ..pages.judging import badge
 from ..studies.comparable import listed
 from ..studies.statistics import gain
@@ -69,7 +70,7 @@ def which(results: dict, root: Path) -> str:
     )
     head = ["Method", "All photographs, %", f"Above {BASE} on all, points"]
     head += [TITLES.get(task, task) for task in tasks[1:]]
-    head += ["Drawn tasks, %", *(f"{name}, ViT-B, printed" for name in PRINTED.values())]
+    head += ["Embedded tasks, %", *(f"{name}, ViT-B, printed" for name in PRINTED.values())]
     head += ["Trained, % of the network", "Memory, GiB", "Step, s", "Collapsed runs"]
     kinds = "".join(f"<option>{kind}</option>" for kind in KINDS)
     names = "".join(
@@ -84,11 +85,6 @@ def which(results: dict, root: Path) -> str:
     )
 
 
-def points(value: float) -> str:
-    """Points with their sign, one decimal; two where one would say zero."""
-    return f"{value:+.{1 if abs(value) >= 0.05 else 2}f}".replace("-", "−")
-
-
 def row(one: Method, results: dict) -> list[str]:
     """A line of the table; its first cell carries what the script compares with a budget."""
     page = {slug: page for slug, _, page in methods.by_idea()}[one.slug]
@@ -101,7 +97,7 @@ def row(one: Method, results: dict) -> list[str]:
     return [
         name,
         f"{one.accuracy:.1f}",
-        "–" if one.lead is None else "{} [{}, {}]".format(*map(points, one.lead)),
+        "–" if one.lead is None else "{} [{}, {}]".format(*map(signed, one.lead)).replace("-", "−"),
         *(f"{value:.1f}" for value in one.runs.mean(axis=1)),
         "–" if one.drawn is None else f"{one.drawn:.1f}",
         *(overview.printed_cell(one, column, results) for column in PRINTED.values()),
@@ -192,4 +188,15 @@ def costs(results: dict, root: Path) -> str:
     )
 
 
-MAKERS = {"found": found, "which": which, "advice": advice, "costs-of": costs}
+def embedded(results: dict, root: Path) -> str:
+    """Which tasks the column of embedded tasks is over."""
+    return listed(list(overview.drawn_cells().columns), 20)
+
+
+MAKERS = {
+    "found": found,
+    "which": which,
+    "advice": advice,
+    "costs-of": costs,
+    "embedded-of": embedded,
+}

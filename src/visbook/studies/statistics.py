@@ -106,6 +106,9 @@ def over_tasks(table: pd.DataFrame) -> tuple[float, float, float]:
     return interval(table.mean() if table.shape[1] > 1 else table.to_numpy().ravel())
 
 
+MANY = 5  # tasks, from which on an interval over tasks is shown
+
+
 @dataclass(frozen=True)
 class Gain:
     """A difference of two variants, in points of test accuracy."""
