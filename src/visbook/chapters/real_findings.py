@@ -171,8 +171,9 @@ def show_blocks(chapter: Chapter, cell: str) -> None:
         evidence="trend",
         records=[*rows.record],
         cell=cell,
-        how=f"{real.REAL}; for each block, validation chose the learning rate with seed 0. Mean and range over {rows[rows.block.notna()].seed.nunique()} seeds; star: best "
-        f"on validation. Deepest third of the blocks minus shallowest third, points: {told}.",
+        how=f"{real.REAL}; for each block, validation chose the learning rate with seed 0. Mean and "
+        f"range over {rows[rows.block.notna()].seed.nunique()} seeds; star: best on validation. "
+        f"Deepest third of the blocks minus shallowest third, points: {told}.",
         caption="AP at every block of a published ViT-Tiny, on photographs.",
         alt="Test accuracy by block with the prompt, one panel per data set. Deepest third of "
         f"the blocks minus shallowest third, in points: {told}.",
