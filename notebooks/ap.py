@@ -115,7 +115,7 @@ ap.show_rates(chapter)
 # `count` and `texture`) with their whole training splits, and AP at the paper's block.
 #
 # Two limits. The paper says (Section 6, limitations) that on compact models such as ResNet-18 and ViT-Tiny AP improves
-# on VP but not on NORM-TUNE. Our networks are smaller still, so we test this caveat and not "AP over NORM-TUNE". And VP
+# on VP but not on NORM-TUNE. Our networks are a ViT-Tiny and smaller ones, so we test this caveat and not "AP over NORM-TUNE". And VP
 # has {ref}`one learning rate <ap-rates>`, chosen on `position`. Where VP is below the linear probe on another task,
 # that learning rate is probably too high there.
 

@@ -115,9 +115,8 @@ ap_layers.judge_best(chapter, rows, "ap-resnet", [task])
 #
 # Each block has its own learning rate, the best on validation. With a common learning rate, the first blocks look worse
 # than they are. Our task, `position`, needs what the networks learned to ignore in pre-training, so a prompt in the last
-# block probably comes too late on either network. What we find holds for this one task, not for OxfordPets.
-# The claim about ViTs is judged by a published ViT-Tiny on photographs of two kinds, block by block on
-# [](real_images.ipynb).
+# block probably comes too late on either network. The claim about ResNets is judged by this one task. The claim about ViTs
+# is judged by a published ViT-Tiny on photographs of two kinds ([](real_images.ipynb) has a figure of its blocks).
 
 # %% name="ap.figure-4" tags=["hide-input"]
 chapter.show(

@@ -45,6 +45,7 @@ NULLABLE = {
     "padding",
     "block",
     "guided_tokens",
+    "guided_from",
     "images",
 }
 COLLECTIONS = (yaml.MappingNode, yaml.SequenceNode)

@@ -43,11 +43,17 @@ def test_options_with_runs_are_sorted_by_what_they_move_and_the_others_counted(m
 
 
 def test_the_page_names_every_option_whose_interval_leaves_out_zero():
-    found, clear, reach = released_pairs.frame(), {}, []
+    found, clear, reach, same = released_pairs.frame(), {}, [], set()
     for slug, entries in load_yaml(paths.MANIFESTS / "differences.yaml").items():
         for entry in (entry for entry in entries if "option" in entry):
             off, on = grids.pair(slug, entry)
             got = statistics.gain(found, on, off)
+            losses = [
+                [record.values["loss"] for record in found[found.variant == name].record]
+                for name in (off, on)
+            ]
+            if losses[0] == losses[1] != []:
+                same.add((slug, entry["what"]))
             if got and got.here[1] * got.here[2] > 0:
                 clear.setdefault(entry["what"], {})[slug] = "raises" if got.mean > 0 else "lowers"
             elif got:
@@ -63,4 +69,5 @@ def test_the_page_names_every_option_whose_interval_leaves_out_zero():
     text = (paths.ROOT / "book" / "released-code.md").read_text(encoding="utf-8")
     few = found.groupby(["variant", "backbone"]).seed.nunique()
     assert few.min() == 3 and "three seeds cannot decide" in text
+    assert same == {("da-vpt", "gradients"), ("da-vpt", "class means before clustering")}
     assert sum(2 <= half <= 4 for half in reach) > len(reach) / 2

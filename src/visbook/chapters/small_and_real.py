@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,7 +26,7 @@ COMPARED = {
     "ap": ("ap-full", {"ap": [("AP", "VP"), ("AP", "Linear probe"), (FULL, "AP")]}),
     "davpt": (
         "benchmark",
-        {"vtab": [("DA-VPT", "VPT-Deep"), ("DA-VPT", FULL), ("DA-VPT+", "DA-VPT")]},
+        {"vtab": [*product(("DA-VPT+", "DA-VPT"), ("VPT-Deep", FULL))]},
     ),
     "ivpt": ("benchmark", {"vtab": [("iVPT", "VPT-Deep"), ("iVPT", FULL), ("iVPT", "E2VPT")]}),
     "spt": ("benchmark", {"benchmark": [("SPT-Deep", "VPT-Deep")], "vtab": [("SPT-Deep", FULL)]}),
@@ -36,10 +37,7 @@ LOOKS = {
     DRAWN: {"color": "#7f7f7f", "marker": "o"},
     PHOTOGRAPHS: {"color": "#0072b2", "marker": "D"},
 }
-LINES = (
-    "Thick lines: 95 % intervals over seeds and test images of these tasks; thin ones: over tasks "
-    "as well, of five or more."
-)
+LINES = "Thick: 95 % intervals over seeds and test images; thin: over tasks too, of five or more."
 
 
 @dataclass(frozen=True)

@@ -365,8 +365,8 @@ def finding(found: Sequence[Row]) -> str:
     way = "lowers" if points < 0 else "raises"
     return (
         f"{first.entry['changed'].capitalize()}, {way} {method} by {abs(points):.1f} points; "
-        f"{above} of {len(measured) - 1} measured changes are clearly worth more than "
-        f"another seed ({seed.size:.1f} points)."
+        f"{above} of {len(measured) - 1} measured changes move a method by more than another seed "
+        f"({seed.size:.1f} points), with an interval that excludes 0."
     )
 
 

@@ -1,6 +1,7 @@
 """The pages on the papers' recipes, and on where released code differs from its paper."""
 
 import html
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -40,6 +41,7 @@ def recipes(results: dict, root: Path) -> str:
                 html.escape(own.sources.get(field, UNNAMED)),
             ]
             for field in SAID
+            if field != "seeds" or field in own.sources
         ]
         parts.append(
             f"## {html.escape(titles.get(name, name))}\n\n"
@@ -100,11 +102,8 @@ def differences(results: dict, root: Path) -> str:
             told = [code(f"{name}={value!r}") for name, value in option.items()]
             told += [f"recipe {code(f'{name}={value!r}')}" for name, value in fields.items()]
             cells = [html.escape(entry[name]) for name in ("what", "paper", "code")]
-            rest = (
-                f'<span class="vp-how">{html.escape(entry["none"])}</span>'
-                if "none" in entry
-                else ""
-            )
+            why = re.sub("`(.+?)`", r"<code>\1</code>", html.escape(entry.get("none", "")))
+            rest = f'<span class="vp-how">{why}</span>' if why else ""
             rows.append(
                 [html.escape(names()[slug]), *cells, "<br>".join([*told, *filter(None, [rest])])]
             )
