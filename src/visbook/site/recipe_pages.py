@@ -115,7 +115,7 @@ def pairs(results: dict, root: Path) -> str:
     """What each option moves on the small world, from the records of its two runs."""
     head = ["Method", "What", "Points moved", "95 % interval", "Seeds"]
     rows = released_pairs.rows(released_pairs.frame())
-    shown = table(head, rows, widths=(16, 40, 14, 20, 10)) if rows else ""
+    shown = table(head, rows) if rows else ""
     lacking = released_pairs.options() - len(rows)
     told = f"{badge(NOT_RUN)} {lacking} of {lacking + len(rows)} options have no pair of runs yet."
     return f"{shown}\n\n{told}" if lacking else shown
