@@ -8,11 +8,13 @@ import shlex
 
 import pytest
 import yaml
+from bs4 import BeautifulSoup
 from sites import REAL, ROOT, document, ids, pages
 
 import visprompt as vp
 from visbook.chapters import method_explorer
 from visbook.chapters.parameters import ChapterParameters
+from visbook.pages.friendly import signed
 from visbook.site import front, stories
 from visbook.site.results import read_notebook
 from visbook.studies import grids
@@ -677,3 +679,27 @@ def test_the_chosen_photographs_lead_the_table(whole, tab):
     tab.locator("select[name=task]").select_option(index=1)
     table.locator("th button").nth(1).click()
     assert column(2) == sorted(column(2))
+
+
+def test_the_page_on_real_images_has_the_numbers_of_the_claims(whole):
+    page = whole / "notebooks" / "real_images.html"
+    if not page.exists():
+        pytest.skip("the small site has no page on real images")
+    plain = lambda text: " ".join(text.split()).replace("−", "-").replace("E²VPT", "E2VPT")
+    shown = {}
+    for row in BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").select("tbody tr"):
+        cells = [plain(cell.get_text()) for cell in row.select("td")]
+        if len(cells) == 5 and " over " in cells[1]:
+            shown[tuple(cells[1].split(" over "))] = cells[2:4]
+    same = 0
+    with (whole / "downloads" / "claims.csv").open(encoding="utf-8") as file:
+        for claim in csv.DictReader(file):
+            note = plain(claim["note"])
+            pair = re.match(r"(\S.*?) - (\S.*?): 5 tasks", note)
+            drawn = re.search(r"On embedded tasks (\S+ \[.+?\]): \d+ tasks", note)
+            if pair and drawn and (found := shown.get(pair.groups())):
+                seen = [signed(float(claim[name])) for name in ("estimate", "low", "high")]
+                assert found[0].startswith("{} [{}, {}];".format(*seen)), claim["id"]
+                assert found[1].startswith(f"{drawn[1]};"), claim["id"]
+                same += 1
+    assert same >= 8
