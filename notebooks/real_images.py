@@ -90,6 +90,10 @@ real_findings.show_precisions(chapter)
 #
 # For every method we searched the learning rate around that of recipe `quick`, on validation images with seed 0
 # ({ref}`our search <our-search>`). Nothing is chosen on test images.
+#
+# Going on beyond three rates changed the choice in 10 of 90 searches. It raised the mean of VP by 5.3 points and that of
+# VPT-Shallow by 1.6, and moved no other by more than 0.2. One search stopped while smaller rates still did better: VP's on
+# textures. At the rate it ended with, VP is about as accurate there as the linear probe (74.7 and 75.1 %).
 
 # %% name="real" tags=["hide-input"]
 real.real_images(chapter)

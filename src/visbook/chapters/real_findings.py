@@ -122,7 +122,7 @@ def show_methods(chapter: Chapter, cell: str) -> None:
     above, below = (
         [name for name, way in ways.items() if way == side] for side in ("above", "below")
     )
-    tried = " or ".join(sorted({str(len(rates)) for rates in frame.tried}))
+    tried = " to ".join(dict.fromkeys(str(end(map(len, frame.tried))) for end in (min, max)))
     how = (
         f"{real.REAL}, {frame.seed.nunique()} seeds. Validation chose among {tried} learning "
         f"rates with seed 0."
@@ -171,9 +171,9 @@ def show_blocks(chapter: Chapter, cell: str) -> None:
         evidence="trend",
         records=[*rows.record],
         cell=cell,
-        how=f"{real.REAL}; for each block, validation chose the learning rate with seed 0. Mean and "
-        f"range over {rows[rows.block.notna()].seed.nunique()} seeds; star: best on validation. "
-        f"Deepest third of the blocks minus shallowest third, points: {told}.",
+        how=f"{real.REAL}; for each block, validation chose the learning rate with seed 0. Mean "
+        f"and range over {rows[rows.block.notna()].seed.nunique()} seeds; star: best on "
+        f"validation. Deepest third of the blocks minus shallowest third, points: {told}.",
         caption="AP at every block of a published ViT-Tiny, on photographs.",
         alt="Test accuracy by block with the prompt, one panel per data set. Deepest third of "
         f"the blocks minus shallowest third, in points: {told}.",
