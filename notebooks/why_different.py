@@ -51,7 +51,7 @@ page = Page("why_different", read_parameters(Parameters, globals()))
 # and the network is small: elsewhere a change may be worth more or less.
 #
 # Our own protocol is not the best one here: both methods are more accurate with weight decay on the head, and with the head
-# at the method's own learning rate. Changes to the head matter as much as changes to the method.
+# at the method's own learning rate. Changes to the head are among the largest.
 
 # %% name="moved" tags=["hide-input"]
 why_different.show(page)
@@ -61,7 +61,10 @@ why_different.show(page)
 #
 # - A number is the test accuracy with the change minus that without it, in points, at the learning rate chosen for the
 #   baseline. A change that needs another learning rate therefore looks worse than it is.
-# - Intervals are over seeds alone; elsewhere in this book they are over test images too, so these are narrower. If a change was run with one seed only, we use the spread of the baseline's three seeds.
+# - Intervals are over seeds alone. Most comparisons of methods in this book are over test images too, so these are
+#   narrower. If a change was run with one seed only, we use the spread of the baseline's seeds.
+# - Where the search chose the recipe's own learning rate, the run without a search is the same run, and the difference is
+#   exactly 0.
 # - *Another seed* is the mean distance between two seeds, in either direction. It is over the five tasks of
 #   [](real_images.ipynb), and so are the rows on learning rates and on the search, with seed 0. All other rows are from
 #   textures or Caltech-101 or both, because their runs are the shortest.

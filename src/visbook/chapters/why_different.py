@@ -190,12 +190,14 @@ def of_search(how: str, parts: Mapping[str, list[Record]], usual) -> Moved | Non
     """What another learning rate of the search moves, with seed 0; see `other_rate`."""
     pairs, used = {}, []
     for task, part in parts.items():
-        chosen = real.at_best_rate(part)[0][0]
         tried = {rate_of(record): record for record in part if record.settings["seed"] == 0}
-        first = tried.get(rate_of(chosen))  # None where a search is half done
+        first = tried.get(rate_of(real.at_best_rate(part)[0][0]))  # None: a search is half done
         if first and (other := other_rate(how, first, tried)):
             pairs[task] = {0: other.values["test"] - first.values["test"]}
             used += [first, other]
+    apart = sum(a is not b for a, b in zip(used[::2], used[1::2], strict=True))
+    # a task whose two runs are one adds nothing to the spread
+    usual = (usual[0] * math.sqrt(apart / max(len(pairs), 1)), usual[1] if apart else 0)
     return moved(pairs, usual, used) if pairs else None
 
 
