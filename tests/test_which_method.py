@@ -12,6 +12,7 @@ from visbook.site import compare, overview, scatter, which_method
 from visbook.studies import grids, rates
 from visbook.studies.case import rate_name
 from visprompt import papers, paths
+from visprompt.manifests import load_yaml
 
 RESULTS = {"artifacts": {id: {"notebook": "spt"} for id in papers.artifacts().index}}
 
@@ -40,6 +41,16 @@ def test_the_finding_says_of_each_method_what_the_rule_says(every):
     assert rest.endswith(
         f"The setting is small: {overview.LIMITS[0].lower()}{overview.LIMITS[1:]}."
     )
+
+
+def test_the_lesson_of_the_photographs_names_the_methods_that_are_above(every):
+    (lesson,) = load_yaml(paths.ROOT / "book/stories.yaml")["real_images"]["takes"][:1]
+    names = re.search(r"photographs, (.*) are ahead of VPT-Deep: most", lesson["says"])[1]
+    above = {one.name for one in every if one.way == "above"}
+    assert {*re.split(", | and ", names)} == {name.replace("Full", "full") for name in above}
+    leads = real.photographs().groupby(["variant", "task"]).test.mean().unstack()
+    leads = leads.loc[[*above]] - leads.loc[overview.BASE]
+    assert (leads.dtd10 < 0).all() and leads.mean().idxmax() == "gtsrb"
 
 
 def test_a_mean_without_its_fallen_runs_and_where_a_lead_lies(every):
