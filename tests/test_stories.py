@@ -4,7 +4,7 @@ import nbformat
 import pytest
 from sites import ROOT
 
-from visbook.pages.friendly import friendly
+from visbook.pages.friendly import friendly, signed
 from visbook.site import chapters, claims, edition, stories
 from visbook.site.results import notebooks
 from visprompt.errors import BadInput
@@ -36,6 +36,11 @@ def test_a_term_is_explained_where_it_is_used_first():
     shown = stories.explained("<p>After MAE. <a href='x'>FGVC</a>, FGVC. MAE.</p>")
     assert shown.count("glossary.html#term-MAE") == shown.count("term-FGVC") == 1
     assert shown.endswith("MAE.</p>")
+
+
+def test_points_have_a_sign_that_is_true():
+    told = {1.25001: "+1.3", -0.5: "−0.5", 0.049: "+0.05", -0.02: "−0.02", -0.004: "+0.0", 0: "+0.0"}
+    assert {points: signed(points) for points in told} == told
 
 
 def test_names_for_readers_stand_outside_of_code_and_addresses():

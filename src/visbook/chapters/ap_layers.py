@@ -17,7 +17,7 @@ from visprompt.models.backbones import Backbone
 from visprompt.records import Record, recorded
 
 from ..pages import plots
-from ..pages.friendly import named
+from ..pages.friendly import named, signed
 from ..studies.lab import Lab
 from ..studies.statistics import interval, spread
 from .ap import judge_over_norm
@@ -199,7 +199,7 @@ def size_figure(rows: pd.DataFrame) -> Figure:
     ax.set(xlabel="training images", ylabel="test accuracy, %")
     if len(means) == 2:
         leads = (means[0] - means[1]).dropna()
-        told = [f"{leads[n]:+.1f} with {n} images".replace("-", "−") for n in leads.index[[0, -1]]]
+        told = [f"{signed(leads[n])} with {n} images" for n in leads.index[[0, -1]]]
         ax.set_title(f"Shallow minus deep, in points: {', '.join(told)}")
     return fig
 

@@ -9,6 +9,7 @@ from visprompt import paths
 from visprompt.manifests import load_yaml
 from visprompt.methods import names
 
+from ..pages.friendly import signed
 from ..studies import grids, statistics
 from ..studies.lab import Lab, LabSettings
 from ..studies.roles import recipe_scope
@@ -47,6 +48,5 @@ def options() -> int:
 def cells(got: statistics.Gain) -> list[str]:
     """Points, interval and seeds as text."""
     mean, low, high = got.here
-    points = f"{mean:+.1f}".replace("-", "−")
-    wide = f"{low:+.1f} to {high:+.1f}".replace("-", "−") if got.seeds > 1 else "–"
-    return [points, wide, str(got.seeds)]
+    wide = f"{signed(low)} to {signed(high)}" if got.seeds > 1 else "–"
+    return [signed(mean), wide, str(got.seeds)]

@@ -18,6 +18,7 @@ from visprompt.training.recipe import load_recipe
 from visprompt.words import REAL as PROFILE
 
 from ..pages import plots
+from ..pages.friendly import signed
 from ..pages.page import Page
 from ..pages.plots import NAMES
 from ..studies import factors
@@ -72,11 +73,6 @@ class Row:
         return any(
             abs(one.mean) > max(least, np.nan_to_num(one.half)) for one in self.moved.values()
         )
-
-
-def signed(points: float) -> str:
-    """A number of points with its sign."""
-    return f"{points:+.1f}".replace("-", "−")
 
 
 def tuned(methods: Iterable[str]) -> dict[tuple[str, str], list[Record]]:

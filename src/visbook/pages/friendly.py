@@ -91,7 +91,8 @@ def counted(number: int, thing: str) -> str:
 
 def signed(points: float) -> str:
     """Points with their sign and one decimal; with two where one would say zero."""
-    return f"{points:+.{2 if 0 < abs(round(points, 2)) < 0.05 else 1}f}"
+    points = points if round(points, 2) else 0.0  # no minus before zero
+    return f"{points:+.{2 if 0 < abs(points) < 0.05 else 1}f}".replace("-", "−")
 
 
 def in_tens(match: re.Match) -> str:

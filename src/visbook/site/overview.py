@@ -14,6 +14,7 @@ from visprompt.papers import papers
 from ..auditing.quoted import named_cells
 from ..chapters import method_explorer, methods, real, real_findings
 from ..chapters import small_and_real as two_legs
+from ..pages.friendly import signed
 from ..pages.plots import NAMES
 from ..studies import bench_table
 from ..studies.comparable import listed
@@ -209,7 +210,7 @@ def spread_of(above: Sequence[Method], base: Method) -> str:
         return ""
     leads = sum(one.runs.mean(axis=1) for one in above) / len(above) - base.runs.mean(axis=1)
     most, least = (
-        f"{leads[task]:+.1f} points on {TITLES.get(task, task)}".replace("-", "−")
+        f"{signed(leads[task])} points on {TITLES.get(task, task)}"
         for task in (leads.idxmax(), leads.idxmin())
     )
     return f"Their average lead over it is largest, {most}, and smallest, {least}."

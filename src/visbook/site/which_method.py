@@ -97,7 +97,7 @@ def row(one: Method, results: dict) -> list[str]:
     return [
         name,
         f"{one.accuracy:.1f}",
-        "–" if one.lead is None else "{} [{}, {}]".format(*map(signed, one.lead)).replace("-", "−"),
+        "–" if one.lead is None else "{} [{}, {}]".format(*map(signed, one.lead)),
         *(f"{value:.1f}" for value in one.runs.mean(axis=1)),
         "–" if one.drawn is None else f"{one.drawn:.1f}",
         *(overview.printed_cell(one, column, results) for column in PRINTED.values()),
