@@ -460,7 +460,7 @@ def test_precisions_are_paired_at_one_rate(monkeypatch, chapter):
         and table.seeds.tolist() == [3]
         and len(more["records"]) == 6
     )
-    assert table["bf16 − float32, points"].item().startswith("+0.0 [-2.5, +2.5]")
+    assert table["bf16 − float32, points"].item().startswith("+0.0 [−2.5, +2.5]")
 
 
 @pytest.mark.parametrize(

@@ -698,7 +698,7 @@ def test_the_page_on_real_images_has_the_numbers_of_the_claims(whole):
             pair = re.match(r"(\S.*?) - (\S.*?): 5 tasks", note)
             drawn = re.search(r"On embedded tasks (\S+ \[.+?\]): \d+ tasks", note)
             if pair and drawn and (found := shown.get(pair.groups())):
-                seen = [signed(float(claim[name])) for name in ("estimate", "low", "high")]
+                seen = [plain(signed(float(claim[name]))) for name in ("estimate", "low", "high")]
                 assert found[0].startswith("{} [{}, {}];".format(*seen)), claim["id"]
                 assert found[1].startswith(f"{drawn[1]};"), claim["id"]
                 same += 1

@@ -39,7 +39,14 @@ def test_a_term_is_explained_where_it_is_used_first():
 
 
 def test_points_have_a_sign_that_is_true():
-    told = {1.25001: "+1.3", -0.5: "−0.5", 0.049: "+0.05", -0.02: "−0.02", -0.004: "+0.0", 0: "+0.0"}
+    told = {
+        1.25001: "+1.3",
+        -0.5: "−0.5",
+        0.049: "+0.05",
+        -0.02: "−0.02",
+        -0.004: "+0.0",
+        0: "+0.0",
+    }
     assert {points: signed(points) for points in told} == told
 
 

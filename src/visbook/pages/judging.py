@@ -247,7 +247,7 @@ def number(value: float, step: float = 0) -> str:
     whole."""
     if float(value).is_integer() and abs(value) < 1e9:
         return f"{value + 0.0:,.0f}"  # no sign before zero
-    places = 2 - math.floor(math.log10(abs(value)))
+    places = 2 - int(f"{value:.2e}".partition("e")[2])
     if step:
         places = max(places, math.ceil(-math.log10(step)))
     return f"{value:.2e}" if abs(value) >= 1e9 or places > 8 else f"{value:,.{max(places, 0)}f}"
