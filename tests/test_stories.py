@@ -1,11 +1,12 @@
 """How pages begin and end, names for readers, and what is said once."""
 
 import nbformat
+import pandas as pd
 import pytest
 from sites import ROOT
 
 from visbook.pages.friendly import friendly, signed
-from visbook.site import chapters, claims, edition, stories
+from visbook.site import chapters, claims, compare, edition, stories
 from visbook.site.results import notebooks
 from visprompt.errors import BadInput
 
@@ -48,6 +49,25 @@ def test_points_have_a_sign_that_is_true():
         0: "+0.0",
     }
     assert {points: signed(points) for points in told} == told
+
+
+def test_prompt_structures_differ_on_letters_alone():
+    runs = pd.concat(map(compare.drawn_runs, ("ivpt-structures", "benchmark")))
+    named = ["Vanilla CDC", "EXPRESS", "VPT-Deep", "ProVP"]
+    means = runs[runs.variant.isin(named)].groupby(["task", "variant"]).test.mean().unstack()
+    letters = means.loc["letters"]
+    assert min(letters["Vanilla CDC"] - letters.EXPRESS, letters["VPT-Deep"] - letters.ProVP) > 10
+    near = means.loc[["position", "texture"]]
+    assert (near.max(axis=1) - near.min(axis=1) < 2).all()
+
+
+@pytest.mark.parametrize("weight", ["beta = 1", "lambda = 1"])
+def test_larger_loss_weights_cost_most_with_mae(weight):
+    runs = compare.drawn_runs("davpt-weights")
+    means = runs.groupby(["backbone", "variant"]).test.mean().unstack()
+    lost = means["beta = 0.1"] - means[weight]
+    assert len(lost) == 3 and (lost > 0).all() and lost.max() > lost.sum() / 2
+    assert lost.idxmax() == "vit_micro_patch4_24.mae_leaves"
 
 
 def test_names_for_readers_stand_outside_of_code_and_addresses():
