@@ -1,6 +1,7 @@
 """The sites that tests look at: the real one where it was built, and a small one from one notebook;
 and a browser."""
 
+import json
 import os
 import random
 import re
@@ -149,6 +150,16 @@ def document(path: Path):
 
 
 @cache
+def bundle_of(path: Path) -> dict:
+    """What a page of records holds, with what it says once put back into each record."""
+    text = document(path).find(id="bundle").string
+    shared = json.loads(text)["shared"]
+    put_back = json.loads(
+        text, object_hook=lambda part: shared[part["$shared"]] if "$shared" in part else part
+    )
+    return {name: value for name, value in put_back.items() if name != "shared"}
+
+
 def ids(path: Path) -> set[str]:
     """All ids of a page, which many links ask for."""
     return {tag["id"] for tag in document(path).find_all(id=True)}

@@ -168,7 +168,7 @@ def test_a_vit_is_judged_by_photographs_at_every_block_and_one_claim_is_enough(m
     ):
         ap_blocks.judge_preference(chapter, claim, part, TWO, judged=same)
     mean, *_, note = found["ap.figure-4.vit-prefers-shallow"]
-    assert mean == pytest.approx(-10) and "GTSRB -10.0 (on embedded tasks +10.0" in note
+    assert mean == pytest.approx(-10) and "GTSRB −10.0 (on embedded tasks +10.0" in note
     assert "judge Figure 4" in found["ap.figure-a1.vit-prefers-shallow"]
     monkeypatch.setattr(real, "photographs", lambda **_: seen[seen.block < 7])
     ap_blocks.judge_preference(chapter, "ap.figure-4.vit-prefers-shallow", "ap-vit", TWO)

@@ -396,7 +396,7 @@ def test_methods_on_photographs_stand_beside_vpt_deep_on_the_tasks_both_have(mon
     )
     # squares of AP's seeds 2, 0 and 2/3, of VPT-Deep's the same, over six degrees of freedom each;
     # for other tasks mean of 10, 4 and 1, by hand: 4.303 * 4.583 / sqrt(3)
-    assert rows.loc["AP", beyond] == "[-6.4, +16.4]"
+    assert rows.loc["AP", beyond] == "[−6.4, +16.4]"
     assert rows[beyond].drop("AP").tolist() == ["–"] * 4 and rows.loc["VP", "gtsrb"] == "–"
     assert (
         rows.loc["VP", "above VPT-Deep, on these tasks"] == "–"
@@ -505,6 +505,22 @@ def test_kept_photographs_are_one_setting_of_a_method_on_a_task():
     assert set(frame.task) == set(frame.task[frame.variant == real_findings.BASE])
 
 
+def test_a_seed_of_photographs_waits_until_no_run_of_it_is_missing(monkeypatch):
+    """Else methods that stand side by side would be means over different seeds."""
+    kept, whole = real.kept_rows("tune", backbone=real.REAL), real.photographs()
+    gone = whole[
+        (whole.variant == "VP") & (whole.task == "gtsrb") & (whole.seed == 2)
+    ].record.item()
+    without = [record for record in kept if record.id != gone.id]
+    monkeypatch.setattr(real, "kept_rows", lambda *_, **__: without)
+    shown, others = (
+        frame.reset_index(drop=True) for frame in (real.photographs(), whole[whole.seed != 2])
+    )
+    pd.testing.assert_frame_equal(shown, others)
+    at_blocks = real.photographs(every_block=True)  # whose study is whole
+    assert {*at_blocks.seed[at_blocks.block.notna()]} == {*whole.seed}
+
+
 def photographs_by_block(tasks, blocks):
     """Rows as `real.photographs` gives them: AP at these blocks, and the linear probe."""
     same = {"backbone": real.REAL, "train_size": 100, "val": 50.0, "record": None}
@@ -542,7 +558,7 @@ def test_ap_by_block_on_photographs_is_shown_where_every_block_is_kept(monkeypat
     ((figure, told),) = shown
     assert (
         len(figure.axes) == 1
-        and "DTD (ten classes) -9.0 (seeds -10.0 to -8.0)" in told["how"]
+        and "DTD (ten classes) −9.0 (seeds −10.0 to −8.0)" in told["how"]
         and "3 seeds" in told["how"]
     )
     assert len(told["records"]) == 13 * 3

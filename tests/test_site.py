@@ -17,7 +17,7 @@ from urllib.parse import urldefrag, urlsplit
 import nbformat
 import pytest
 import yaml
-from sites import ROOT, call, document, pages
+from sites import ROOT, bundle_of, call, document, pages
 
 from visbook.auditing.sentences import read_sentences
 from visbook.site import build, front, manifest_pages, record_pages
@@ -202,6 +202,22 @@ def test_without_scripts_a_slider_is_its_middle_picture(small, browser):
     context.close()
 
 
+def test_a_page_of_records_says_once_what_records_share(tmp_path):
+    recipe = {"learning_rate": 0.01, "optimizer": "adam of this test"}
+    alone = recipe | {"optimizer": "written for one run only"}
+    runs = [
+        {"id": str(at), "kind": "tune", "settings": {"recipe": one}, "values": {"of": recipe}}
+        for at, one in enumerate([recipe, recipe, alone])
+    ] + [{"id": "3", "in": "ap.table-2.html", "brief": ["tune"]}]
+    bundle = {"profile": "quick", "commit": "0", "notebook": "ap", "machines": {}, "records": runs}
+    page = tmp_path / "page.html"
+    page.write_text(record_pages.record_page("ap.table-1", bundle))
+    assert bundle_of(page) == bundle
+    text = page.read_text()
+    assert text.count("of this test") == 1 + len(runs[:3])  # once for the recipes, and in values
+    assert text.count('{"$shared":0}') == 2 and text.count("for one run only") == 1
+
+
 def test_every_shown_artifact_has_section_cell_and_record(site):
     root = site.parents[1]
     for name, entry in manifests.load_yaml(root / "data_manifests" / "notebooks.yaml").items():
@@ -211,9 +227,7 @@ def test_every_shown_artifact_has_section_cell_and_record(site):
         for artifact in entry["artifacts"]:
             assert page.find("section", id=artifact), f"{name}: no section with the id {artifact}"
             assert page.find(id=f"cell-{artifact}"), f"{name}: no cell cell-{artifact}"
-            bundle = json.loads(
-                document(site / "records" / f"{artifact}.html").find(id="bundle").string
-            )
+            bundle = bundle_of(site / "records" / f"{artifact}.html")
             named = {id for show in bundle["result"]["shows"] for id in show["records"]}
             assert named <= {record["id"] for record in bundle["records"]}
             figures = [

@@ -9,7 +9,7 @@ import shlex
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from sites import REAL, ROOT, document, ids, pages
+from sites import REAL, ROOT, bundle_of, document, ids, pages
 
 import visprompt as vp
 from visbook.chapters import method_explorer
@@ -599,10 +599,7 @@ def test_maps_are_leafed_through(whole, tab):
 def test_a_page_of_records_is_a_table_of_runs(whole, tab):
     """Every run has a row that its id leads to, opens in full, and all are a file; the row of what
     stands in full elsewhere leads there."""
-    bundles = {
-        page: json.loads(document(page).find(id="bundle").string)
-        for page in sorted((whole / "records").glob("*.html"))
-    }
+    bundles = {page: bundle_of(page) for page in sorted((whole / "records").glob("*.html"))}
     full = {
         page.name: [record for record in bundle["records"] if "kind" in record]
         for page, bundle in bundles.items()
@@ -641,9 +638,7 @@ def test_a_cell_of_a_results_table_leads_to_its_runs(whole, tab):
     if not cells:
         pytest.skip("the real site is not there; make book builds it")
     known = {
-        page.name: {
-            one["id"] for one in json.loads(document(page).find(id="bundle").string)["records"]
-        }
+        page.name: {one["id"] for one in bundle_of(page)["records"]}
         for page in (whole / "records").glob("*.html")
     }
     for page, address in cells:

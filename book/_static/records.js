@@ -1,6 +1,11 @@
 // The records of an artifact: a row a run, found by its id in the address, in full when it is opened, and all as a file.
 document.addEventListener("DOMContentLoaded", () => {
   const bundle = JSON.parse(document.getElementById("bundle").textContent), main = document.querySelector("main"), {make} = vp;
+  // What several records have stands once in the page.
+  bundle.records.forEach((record) => [record, record.settings ?? {}].forEach((where) => {
+    for (const [name, value] of Object.entries(where)) if (value?.$shared !== undefined) where[name] = bundle.shared[value.$shared];
+  }));
+  delete bundle.shared;
   const text = (value) => value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
   const columns = {
     id: (r) => r.id, kind: (r) => r.kind, method: (r) => r.settings.method, backbone: (r) => r.settings.backbone,

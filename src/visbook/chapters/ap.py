@@ -24,6 +24,7 @@ from visprompt.training.recipe import load_recipe
 
 from .. import auditing
 from ..pages import plots
+from ..pages.friendly import signed
 from ..pages.page import Page
 from ..studies.ap_rates import ap_rates, block_rates
 from ..studies.case import rate_name
@@ -310,7 +311,7 @@ def share_figure(rows: pd.DataFrame) -> Figure:
         color = plots.PALETTE[rows[rows.variant == variant].method.iloc[0]]
         ax.plot(line, [place] * len(line), "o-", color=color, ms=8, lw=3)
         ax.plot(line.iloc[0], place, "o", color=color, mfc="white", ms=8)
-        plots.at_end(ax, [line.iloc[-1]], [place], f"{gains[variant]:+.1f} points", "0.2")
+        plots.at_end(ax, [line.iloc[-1]], [place], f"{signed(gains[variant])} points", "0.2")
     few, every = means.columns[0], means.columns[-1]
     ax.set(
         xlabel=f"mean test accuracy, % (hollow: {few:.0f} % of the images, filled: {every:.0f} %)"

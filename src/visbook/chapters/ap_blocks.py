@@ -17,7 +17,7 @@ from visprompt.records import Record, recorded
 from visprompt.words import REAL
 
 from ..pages import plots
-from ..pages.friendly import named, signed
+from ..pages.friendly import named, signed, spread
 from ..studies import comparable, effects
 from ..studies.comparable import listed
 from ..studies.grids import Scope, depth_of, scope_of, tasks_of
@@ -181,11 +181,11 @@ def judge_preference(
     """
     if part in LABELLED and len(chapter.photographs) and len(seen := on_photographs()):
         lead = deep_lead(seen)
-        told = listed([f"{named(task)} {lead[task].mean():+.1f}" for task in lead])
+        told = listed([f"{named(task)} {signed(lead[task].mean())}" for task in lead])
         every = every_block(chapter.scope, part)
         if len(drawn := comparable.whole(chapter.rows(study, part=part), every, on)[0]):
             other = effects.of_table(deep_lead(drawn)).interval
-            told += " (on embedded tasks {} [{}, {}])".format(*map(signed, other))
+            told += f" (on embedded tasks {spread(*other)})"
         if judged:
             chapter.page.not_judged(claim, f"the same photographs judge {judged}: {told}")
         else:

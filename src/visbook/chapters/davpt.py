@@ -13,7 +13,7 @@ from visprompt.models.backbones import load_backbone
 
 from ..auditing.counts import group_counts
 from ..pages import plots
-from ..pages.friendly import counted
+from ..pages.friendly import counted, signed
 from ..studies import bench, effects, statistics
 from .chapter import PARTS, Chapter
 
@@ -155,7 +155,7 @@ def means_table(found: dict[str, pd.DataFrame]) -> pd.DataFrame:
 def differences_told(shown: dict[str, pd.DataFrame]) -> str:
     """The means of `differences_figure` as text."""
     told = [
-        f"{PARTS[part]}, {name} tasks, DA-VPT+ minus {other}: {values.mean():+.1f}"
+        f"{PARTS[part]}, {name} tasks, DA-VPT+ minus {other}: {signed(values.mean())}"
         for part, rows in shown.items()
         for name, some in (("fine-grained", fine), ("VTAB-like", vtab))
         for other in AGAINST
@@ -254,8 +254,8 @@ def judge_even_more(chapter: Chapter, part: str, supervised: pd.DataFrame) -> No
     here, there = (table[pair[0]] - table[pair[1]] for table in tables)
     more = (here - there).dropna().unstack().dropna()
     note = (
-        f"DA-VPT+ − VPT-Deep: {here.mean():+.1f} points here, {there.mean():+.1f} supervised; "
-        f"{more.shape[1]} tasks, {len(more)} seeds."
+        f"DA-VPT+ − VPT-Deep: {signed(here.mean())} points here, {signed(there.mean())} "
+        f"supervised; {more.shape[1]} tasks, {len(more)} seeds."
     )
     gained = statistics.gain(sides[0], *pair).here
     chapter.page.judge(

@@ -8,6 +8,7 @@ import pandas as pd
 from visprompt import records
 
 from ..pages import plots
+from ..pages.friendly import signed
 from ..studies import bench, bench_table, comparable
 from ..studies.comparable import listed
 from ..studies.statistics import Cell
@@ -59,8 +60,8 @@ def components_table(parts: pd.DataFrame) -> pd.DataFrame:
             ", ".join(parts.task.unique()): Cell(
                 f"{values.mean():.1f}", parts.record[parts.variant == variant]
             ),
-            "over VPT-Deep": f"{gain.mean():+.1f}" if len(gain) else "–",
-            "lowest to highest seed": f"{gain.min():+.1f} to {gain.max():+.1f}"
+            "over VPT-Deep": signed(gain.mean()) if len(gain) else "–",
+            "lowest to highest seed": f"{signed(gain.min())} to {signed(gain.max())}"
             if len(gain) > 1
             else "–",
         }
@@ -201,7 +202,7 @@ def over_key(rows: pd.DataFrame) -> dict[str, pd.Series]:
 
 def biases_told(rows: pd.DataFrame) -> str:
     """The means of `biases_figure` as text."""
-    return ", ".join(f"{name} {gain.mean():+.1f}" for name, gain in over_key(rows).items()) + "."
+    return ", ".join(f"{name} {signed(gain.mean())}" for name, gain in over_key(rows).items()) + "."
 
 
 def biases_figure(rows: pd.DataFrame):
@@ -245,7 +246,7 @@ def weights_found(chapter: Chapter, weighed: pd.DataFrame) -> str:
             gain = over(rows, "beta = 1", "beta = 0.1")
             if len(gain):
                 found[PARTS[part]] = gain.mean()
-    told = listed([f"{gain:+.1f} points ({name})" for name, gain in found.items()])
+    told = listed([f"{signed(gain)} points ({name})" for name, gain in found.items()])
     return f"β = 1 instead of 0.1 changes DA-VPT+'s accuracy by {told}." if found else ""
 
 

@@ -14,6 +14,7 @@ from visprompt.models.backbones import load_backbone
 from .. import auditing
 from ..auditing import counts
 from ..pages import plots
+from ..pages.friendly import spread
 from ..studies import statistics
 from ..studies.statistics import Gain
 from .chapter import Chapter
@@ -129,8 +130,7 @@ def gain_figure(frame: pd.DataFrame, base: str, variants: Sequence[str]):
 def gains_told(frame: pd.DataFrame, base: str, variants: Sequence[str]) -> str:
     """The mean gains of `gain_figure` as text."""
     return "; ".join(
-        "{} {:+.1f} [{:+.1f}, {:+.1f}]".format(name, *found.here)
-        for name, found in gains(frame, base, variants).items()
+        f"{name} {spread(*found.here)}" for name, found in gains(frame, base, variants).items()
     )
 
 

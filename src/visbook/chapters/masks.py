@@ -16,6 +16,7 @@ from visprompt.models.embedded import networks
 from visprompt.training.overlap import IGNORED
 from visprompt.training.segmenter import build_segmenter, count_trained
 
+from ..pages.friendly import spread
 from ..studies import statistics
 from ..studies.mask_runs import MaskLab, content, mask_scope, runs
 from .chapter import Chapter
@@ -262,9 +263,7 @@ def judge(chapter: Chapter, claim: str, shown: Found, better: str, worse: str) -
         chapter.page.not_judged(claim, "no task is learned well enough to tell methods apart")
         return
     task, least = min(gains.items(), key=lambda item: (item[1].here[1], item[1].mean))
-    told = ", ".join(
-        "{} {:+.1f} [{:+.1f}, {:+.1f}]".format(name, *gain.here) for name, gain in gains.items()
-    )
+    told = ", ".join(f"{name} {spread(*gain.here)}" for name, gain in gains.items())
     note = f"{better} − {worse}, {least.seeds} seeds, intervals over seeds: {told}."
     note += f" The task with the least certain result is judged, {task}." if len(gains) > 1 else ""
     records = [record for gain in gains.values() for record in gain.records]

@@ -9,7 +9,7 @@ import pandas as pd
 
 from visprompt.data.tasks import group_of
 
-from ..pages.friendly import signed
+from ..pages.friendly import spread
 from ..studies import comparable, statistics
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def judge(
     fell = statistics.told_of_fallen(rows[rows.variant.isin(pair) & rows.task.isin(there)])
     told = f"{' − '.join(pair)}: {seen.counted}. {chapter.reach(claim, seen)} {fell}"
     if other := statistics.gain(drawn, *pair):
-        told += " On embedded tasks {} [{}, {}]".format(*map(signed, other.here))
+        told += f" On embedded tasks {spread(*other.here)}"
         told += f": {other.counted}."
     chapter.page.judge(
         *(claim, *seen.here),

@@ -171,7 +171,7 @@ def kept_rows(kind: str, *, tasks: Iterable[str] = (), **settings) -> list[recor
 
 def photographs(precision: str = "float32", every_block: bool = False) -> pd.DataFrame:
     """A row of every kept run of the study `real`, each method at its best rate, as
-    `studies.statistics.gain` takes them.
+    `studies.statistics.gain` takes them; of the seeds that all its cells have.
 
     Args:
         every_block: AP's runs of the study `real-layers` too, as variants "ap, block 0" and so on.
@@ -202,18 +202,14 @@ def photographs(precision: str = "float32", every_block: bool = False) -> pd.Dat
                 and (block := record.settings["method_settings"].get("block")) is not None
             ):
                 rows.append({**same, "variant": f"ap, block {block}", "block": block, **found})
-    return pd.DataFrame(
-        rows,
-        columns=[
-            "backbone",
-            "task",
-            "train_size",
-            "seed",
-            "variant",
-            "block",
-            "test",
-            "val",
-            "record",
-            "tried",
-        ],
-    )
+    columns = ["backbone", "task", "train_size", "seed", "variant", "block"]
+    frame = pd.DataFrame(rows, columns=[*columns, "test", "val", "record", "tried"])
+    parts = [of_whole_seeds(part) for _, part in frame.groupby(frame.block.isna())]
+    return pd.concat(parts or [frame]).sort_index()
+
+
+def of_whole_seeds(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of those seeds that every variant has on each of its tasks: further seeds, of which
+    some runs are missing, wait until they are whole."""
+    seeds = frame.groupby(["variant", "task"]).seed.agg(set)
+    return frame[frame.seed.isin(set.intersection(*seeds))]

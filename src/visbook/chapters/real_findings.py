@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from visprompt.words import REAL as PROFILE
 
 from ..pages import plots
+from ..pages.friendly import ends, signed
 from ..pages.friendly import named as named_here
 from ..studies import grids
 from ..studies.case import rate_name
@@ -62,9 +63,7 @@ def lead_table(frame: pd.DataFrame, found: dict[str, Gain | None]) -> pd.DataFra
     rows = {
         name: {
             f"above {BASE}, on these tasks": two_legs.told(one),
-            "interval over tasks as well": "[{:+.1f}, {:+.1f}]".format(*one.beyond)
-            if one and one.tasks >= MANY
-            else "–",
+            "interval over tasks as well": ends(*one.beyond) if one and one.tasks >= MANY else "–",
             CHOSEN: chosen(frame[frame.variant == name]),
         }
         for name, one in found.items()
@@ -129,7 +128,7 @@ def show_methods(chapter: Chapter, cell: str) -> None:
     )
     said = f"Above {BASE}: {listed(above, 20)}. Below it: {listed(below, 20)}."
     same = {"evidence": "trend", "records": [*frame.record], "cell": cell}
-    means = "; ".join(f"{name} {gain.mean:+.1f}" for name, gain in found.items() if gain)
+    means = "; ".join(f"{name} {signed(gain.mean)}" for name, gain in found.items() if gain)
     alt = f"Gap to {BASE} by method, on each task and on average: {means} points. {said}"
     caption = f"On photographs, gap of every method to {BASE}. {said} {two_legs.LINES}"
     chapter.page.present(figure(frame, found), how=how, caption=caption, alt=alt, **same)
@@ -163,7 +162,8 @@ def show_blocks(chapter: Chapter, cell: str) -> None:
     if not len(rows):
         return
     told = "; ".join(
-        f"{named_here(task)} {seeds.mean():+.1f} (seeds {seeds.min():+.1f} to {seeds.max():+.1f})"
+        f"{named_here(task)} {signed(seeds.mean())} "
+        f"(seeds {signed(seeds.min())} to {signed(seeds.max())})"
         for task, seeds in deep_lead(rows).items()
     )
     chapter.page.present(

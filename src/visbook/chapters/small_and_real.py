@@ -14,7 +14,7 @@ from visprompt import papers
 from visprompt.words import answers
 
 from ..pages import plots
-from ..pages.friendly import counted, signed
+from ..pages.friendly import counted, ends, signed
 from ..studies import comparable
 from ..studies.comparable import listed
 from ..studies.statistics import MANY, Gain, gain
@@ -86,7 +86,7 @@ def told(found: Gain | None) -> str:
     if found is None:
         return "–"
     mean, low, high = found.here
-    interval = f"[{signed(low)}, {signed(high)}]" if np.isfinite(low) else "(no interval)"
+    interval = ends(low, high) if np.isfinite(low) else "(no interval)"
     tasks = counted(found.tasks, "task")
     return f"{signed(mean)} {interval}; above 0 on {found.better_tasks} of {tasks}"
 

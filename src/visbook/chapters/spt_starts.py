@@ -9,7 +9,7 @@ import pandas as pd
 import seaborn as sns
 
 from ..pages import plots
-from ..pages.friendly import named
+from ..pages.friendly import named, signed
 from ..studies import comparable, grids, statistics
 from .chapter import PARTS, Chapter
 from .spt import COLOURS, PAIR
@@ -118,7 +118,9 @@ def share_plot(chapter: Chapter, artifact: str) -> None:
     if len(plain):
         ax.axhline(plain.test.mean(), ls="--", color="#7f7f7f", label="random sample")
     means = frame.groupby("share").test.mean()
-    title = f"{means.iloc[-1] - means.iloc[0]:+.1f} points from the smallest share to the largest"
+    title = (
+        f"{signed(means.iloc[-1] - means.iloc[0])} points from the smallest share to the largest"
+    )
     ax.set_title(named(title), fontsize=9)
     ax.set(xlabel="training images used by k-means, %", ylabel="test accuracy, %")
     plots.legend_below(fig, [ax])

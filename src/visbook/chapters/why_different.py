@@ -18,7 +18,7 @@ from visprompt.training.recipe import load_recipe
 from visprompt.words import REAL as PROFILE
 
 from ..pages import plots
-from ..pages.friendly import signed
+from ..pages.friendly import ends, signed
 from ..pages.page import Page
 from ..pages.plots import NAMES
 from ..studies import factors
@@ -51,7 +51,7 @@ class Moved:
     def told(self) -> str:
         """The mean and the interval as text."""
         low, high = self.mean - self.half, self.mean + self.half
-        wide = "" if np.isnan(self.half) else f" [{signed(low)}, {signed(high)}]"
+        wide = "" if np.isnan(self.half) else f" {ends(low, high)}"
         return signed(self.mean) + wide
 
 

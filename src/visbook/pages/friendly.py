@@ -95,6 +95,16 @@ def signed(points: float) -> str:
     return f"{points:+.{2 if 0 < abs(points) < 0.05 else 1}f}".replace("-", "−")
 
 
+def spread(points: float, low: float, high: float) -> str:
+    """Points with their interval: +1.2 [−0.3, +2.7]."""
+    return f"{signed(points)} {ends(low, high)}"
+
+
+def ends(low: float, high: float) -> str:
+    """An interval of points: [−0.3, +2.7]."""
+    return f"[{signed(low)}, {signed(high)}]"
+
+
 def in_tens(match: re.Match) -> str:
     """A number with an exponent: 0.0079 for 7.9e-03, 10⁻⁹ for 1e-09."""
     sign, digits, exponent = match[1], match[2], int(match[3])

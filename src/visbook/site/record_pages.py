@@ -59,8 +59,28 @@ def record_page(artifact: str, bundle: dict) -> str:
         took=html.escape(told_time(bundle["machines"])) if count else "",
         others=html.escape(told_versions(bundle.get("other_versions", {}), count)),
         warning=f"{judging.warning()}\n" if bundle["profile"] == "rehearsal" else "",
-        bundle=json.dumps(bundle, separators=(",", ":")).replace("<", r"\u003c"),
+        bundle=json.dumps(said_once(bundle), separators=(",", ":")).replace("<", r"\u003c"),
     )
+
+
+def said_once(bundle: dict) -> dict:
+    """The bundle with what several records have, such as a recipe or a machine, in a list "shared":
+    {"$shared": 3} stands in each for the fourth of it, and `records.js` puts it back."""
+    records = json.loads(json.dumps(bundle["records"]))  # a copy to change
+    places = [
+        (where, name)
+        for record in records
+        if "kind" in record
+        for where in (record, record["settings"])
+        for name, value in where.items()
+        if isinstance(value, dict) and name not in ("settings", "values")
+    ]
+    often = Counter(json.dumps(where[name]) for where, name in places)
+    shared = [part for part, times in often.items() if times > 1 and len(part) > 20]
+    for where, name in places:
+        if (part := json.dumps(where[name])) in shared:
+            where[name] = {"$shared": shared.index(part)}
+    return bundle | {"records": records, "shared": [json.loads(part) for part in shared]}
 
 
 def bundles(results: dict) -> Iterator[tuple[str, dict]]:

@@ -10,7 +10,7 @@ from visprompt import manifests, paths
 from ..chapters import method_explorer, methods
 from ..chapters import small_and_real as two_legs
 from ..chapters.real import photographs
-from ..pages.friendly import signed
+from ..pages.friendly import spread
 from ..pages.judging import badge
 from ..studies.comparable import listed
 from ..studies.statistics import gain
@@ -97,7 +97,7 @@ def row(one: Method, results: dict) -> list[str]:
     return [
         name,
         f"{one.accuracy:.1f}",
-        "–" if one.lead is None else "{} [{}, {}]".format(*map(signed, one.lead)),
+        "–" if one.lead is None else spread(*one.lead),
         *(f"{value:.1f}" for value in one.runs.mean(axis=1)),
         "–" if one.drawn is None else f"{one.drawn:.1f}",
         *(overview.printed_cell(one, column, results) for column in PRINTED.values()),
