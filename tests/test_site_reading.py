@@ -529,7 +529,7 @@ def test_a_pasted_record_stands_beside_the_kept_runs(comparing):
     assert comparing.locator('[name="method"]').input_value() == "Linear probe"
     ((network, accuracy, off, where),) = compared(comparing)
     mean = float(accuracy.split(" ± ")[0])
-    assert network == record["settings"]["backbone"] and "Kept runs, 3 seeds" in where
+    assert network == record["settings"]["backbone"] and "Kept runs, 5 seeds" in where
     assert abs(abs(float(off.replace("−", "-"))) - abs(record["values"]["test"] - mean)) < 0.051
 
 

@@ -1,6 +1,7 @@
 """How pages begin and end, names for readers, and what is said once."""
 
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 from sites import ROOT
@@ -68,6 +69,21 @@ def test_larger_loss_weights_cost_most_with_mae(weight):
     lost = means["beta = 0.1"] - means[weight]
     assert len(lost) == 3 and (lost > 0).all() and lost.max() > lost.sum() / 2
     assert lost.idxmax() == "vit_micro_patch4_24.mae_leaves"
+
+
+def test_prompts_of_the_task_itself_help_on_one_task_and_cost_on_another():
+    runs = compare.drawn_runs("spt-other-task")
+    own = [row.record.settings["prepared_on"] == row.task for row in runs.itertuples()]
+    means = runs.groupby(["backbone", "task", np.where(own, "own", "other")]).test.mean().unstack()
+    lead = (means.own - means.other).unstack("task")
+    mae = lead.loc["vit_micro_patch4_24.mae_leaves"]
+    assert mae.position > 4 and (mae.drop("position").abs() < 1).all()
+    assert mae.drop("position").sum() < 0  # all of it from one task
+    supervised = lead.loc["vit_micro_patch4_24"]
+    assert supervised.letters > 4 and supervised.position < -4
+    sources = runs.assign(of=[row.record.settings["prepared_on"] for row in runs.itertuples()])
+    letters = sources[(sources.task == "letters") & (sources.backbone == "vit_micro_patch4_24")]
+    assert letters.groupby("of").test.mean().nlargest(2).index.tolist() == ["position", "letters"]
 
 
 def test_names_for_readers_stand_outside_of_code_and_addresses():

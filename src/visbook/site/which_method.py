@@ -193,10 +193,17 @@ def embedded(results: dict, root: Path) -> str:
     return listed(list(overview.drawn_cells().columns), 20)
 
 
+def seeds(results: dict, root: Path) -> str:
+    """How many seeds the accuracies on photographs are means over."""
+    every = overview.overview()
+    return f"{every[0].runs.shape[1]} seeds" if every else "the seeds"
+
+
 MAKERS = {
     "found": found,
     "which": which,
     "advice": advice,
     "costs-of": costs,
     "embedded-of": embedded,
+    "seeds-of": seeds,
 }
