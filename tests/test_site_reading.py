@@ -614,6 +614,7 @@ def test_a_page_of_records_is_a_table_of_runs(whole, tab):
     tab.goto(f"{page.as_uri()}#{here[-1]['id']}")
     assert tab.locator("tbody tr").count() == len(bundle["records"])
     assert tab.locator("tbody tr td > a").count() == len(bundle["records"]) - len(here)
+    assert max(map(len, tab.locator("td.number").all_inner_texts())) < 9  # 0.0015, no 0.00149999…
     row = tab.locator("tr:target")
     assert (
         row.locator("button").inner_text() == here[-1]["id"]

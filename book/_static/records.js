@@ -7,13 +7,14 @@ document.addEventListener("DOMContentLoaded", () => {
   }));
   delete bundle.shared;
   const text = (value) => value === undefined || value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value);
+  const short = (value) => value && Number(value.toPrecision(3));
   const columns = {
     id: (r) => r.id, kind: (r) => r.kind, method: (r) => r.settings.method, backbone: (r) => r.settings.backbone,
     task: (r) => r.settings.task, seed: (r) => r.settings.seed,
-    "learning rate": (r) => r.settings.recipe && (r.settings.method === "linear-probe" ? r.settings.recipe.head_rate : r.settings.recipe.learning_rate),
+    "learning rate": (r) => r.settings.recipe && short(r.settings.recipe[r.settings.method === "linear-probe" ? "head_rate" : "learning_rate"]),
     "val, %": (r) => r.kind === "tune" ? r.values.val : undefined, "test, %": (r) => r.kind === "tune" ? r.values.test : undefined,
     "what else differs": (r) => differing.filter((name) => others(r)[name] !== undefined).map((name) => `${name} ${others(r)[name]}`).join(", "),
-    seconds: (r) => r.seconds && Number(r.seconds.toPrecision(3)), hardware: (r) => r.hardware && (r.hardware.gpu || r.hardware.cpu),
+    seconds: (r) => short(r.seconds), hardware: (r) => r.hardware && (r.hardware.gpu || r.hardware.cpu),
     code: (r) => r.page ? "" : r.current ? (r.carried ? "today's, carried " + r.carried : "today's") : "older", "other versions": (r) => r.other_versions, made: (r) => r.date, at: (r) => r.commit,
   };
   // What a run is beside its method, network and task: plain settings, and those of the method.
