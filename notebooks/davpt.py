@@ -70,7 +70,7 @@ page = chapter.page
 #
 # Every method gets the same {ref}`search <our-search>` for its learning rate, around its own in
 # `data_manifests/recipes.yaml`. What it takes is used for all seeds. The table below says for how many cells this search
-# was run. Ablations reuse the learning rate found for their method. In the paper profile the final model is trained on all
+# was run. The parts of the method have searches of their own ([](davpt_parts.ipynb)). In the paper profile the final model is trained on all
 # 1,000 images of a VTAB-1k task. [](../recipes.md) has every field and its source. Seed 0 of two methods on one task is run
 # when this page is built; all other numbers come from kept records.
 #

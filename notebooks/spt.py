@@ -73,9 +73,9 @@ VIT_B = "Needs ViT-B/16 of the paper's pre-trainings and its data sets."
 #
 # | ablation | learning rate of |
 # |---|---|
-# | other initialisations | SPT-Deep |
-# | uniform initialisation | VPT-Deep |
-# | other prompt lengths, other amounts of data | the same method at the usual setting |
+# | other initialisations and levels, learned (Tables 4, S2) | a search of its own |
+# | share of the images (Figure 3a) | SPT-Deep |
+# | other numbers of prompts, other amounts of data | the same method at the usual setting |
 # | other backbone sizes | the middle size |
 #
 # **What to keep in mind.** With 200 validation images the standard error is up to 3.5 points, so the search hardly
@@ -108,7 +108,7 @@ chapter.show_rates(chapter.rows("benchmark", "pretraining", variants=spt.PAIR))
 #
 # VPT's curves rise, and SPT's start high. Before you read them, note one property of this measure. If all prompts are
 # zero, $\pi$ is constant and $I = 0$, the lowest possible value. VPT's prompts start small, so its curve must rise as they
-# grow. Tokens of the network are longer, so prompts that are tokens start higher. The measure depends on the length of the
+# grow. Tokens of the network are larger, so prompts that are tokens start higher. The measure depends on the size of the
 # prompts as well as on their content.
 
 
@@ -126,7 +126,7 @@ chapter.end(
 )
 
 # %% [markdown]
-# Both claims can hold without saying anything about accuracy, which the next table measures: the method itself puts the
+# The two claims on NMI can hold without saying anything about accuracy, which the next table measures: the method itself puts the
 # high NMI there. And where validation chose a small learning rate for VPT (see {ref}`the learning rates <spt-rates>`), its
 # prompts hardly move and neither does its curve.
 
@@ -178,7 +178,7 @@ chapter.end("spt.table-2", f"{VIT_B} timm has no MoCo-v3 weights of ViT-B; give 
 #   other than our eight blocks, trained on drawings.
 # * *The epoch.* We report the last epoch; the paper does not say which one it reports.
 #
-# {ref}`Table 4 <spt.table-4>` isolates the initialisation: there the prompts stay as they were initialised.
+# {ref}`Table 4 <spt.table-4>` isolates the initialisation: half of its prompts are frozen and stay as they were initialised.
 
 # %% [markdown]
 # (spt.table-3)=

@@ -66,9 +66,9 @@ page = chapter.page
 # one block of printed cells survives. It must be (a), because its baselines are far below VPT-Deep elsewhere in the paper;
 # **the cells of (b) are missing**.
 #
-# In our runs with learned prompts, all initialisations from tokens use the learning rate that was searched for the random
-# sample; if anything, that favours the random sample. We add a linear probe below the table, to show whether frozen
-# prompts help at all.
+# In our runs with learned prompts, every initialisation has a learning rate of its own {ref}`search <our-search>`. We add a
+# linear probe below the table, to show whether frozen prompts help at all. With MAE they do not: every initialisation is
+# below the probe.
 
 # %% name="spt.table-4" tags=["hide-input"]
 frame = chapter.planned("spt.table-4")
@@ -105,8 +105,8 @@ chapter.present(table, probes[beside], caption, cell="probe")
 #
 # In (b) the paper initialises the prompts on another task and then trains them. **Here they stay frozen**, which needs only
 # one cheap run per cell. This isolates the initialisation but exaggerates its effect: training might close the gap. We
-# compare the task's own prompts with the mean over those of the other tasks. A single other task can still be better: the
-# highest cell of a column need not be on the diagonal.
+# compare the task's own prompts with the mean over those of the other tasks. A single other task can still be better: with
+# MAE, the prompts of `position` are best, or tied, for all four tasks.
 
 
 # %% name="spt.figure-3" tags=["hide-input"]
@@ -196,8 +196,8 @@ chapter.end("spt.figure-s1", "CUB-200-2011, all of FGVC for (a), with supervised
 # ## Table S2: From which level the prompts start
 #
 # The paper compares VPT's uniform initialisation (its "random"), tokens of one level for all blocks (those that enter the
-# first block, or those that leave the last), and SPT's tokens of each prompt's own level. The own level is best, most
-# clearly with MAE. For a shallow prompt the own level is the first, so SPT-Shallow appears in both rows. We did not run the
+# first block, or those that leave the last), and SPT's tokens of each prompt's own level, which enter the same block as the
+# prompt. In the paper the own level is best, most clearly with MAE. For a shallow prompt the own level is the first, so SPT-Shallow appears in both rows. We did not run the
 # last level for it.
 
 # %% name="spt.table-s2" tags=["hide-input"]
@@ -209,14 +209,16 @@ caption += "standard deviation over seeds."
 levels = lambda rows: spt_starts.levels_table(chapter, rows)
 chapter.show("spt.table-s2", levels, frame, caption)
 about = {"on": "ablation", "parts": ["supervised", "mae"]}
-for claim, rival in zip(["uniform", "first", "last"], spt_starts.LEVELS):
-    chapter.judge(f"spt.table-s2.over-{claim}", frame, "random", rival, **about)
+*rivals, own = spt_starts.LEVELS.values()
+named = frame.assign(variant=frame.variant.replace(spt_starts.LEVELS))
+for claim, rival in zip(["uniform", "first", "last"], rivals):
+    chapter.judge(f"spt.table-s2.over-{claim}", named, own, rival, **about)
 page.printed("spt.table-s2", "Table S2 as printed")
 chapter.end("spt.table-s2", "CUB-200-2011 with ViT-B/16 of ImageNet-21k and of MAE.")
 
 # %% [markdown]
-# Levels differ in length as well as in content: the tokens of a residual stream grow from block to block. But LayerNorm,
-# which comes first in every block, discards the length. Tokens of a wrong level therefore enter at the right scale and
+# Levels differ in size as well as in content: the tokens of a residual stream grow from block to block. But LayerNorm,
+# which comes first in every block, discards the size. Tokens of a wrong level therefore enter at the right scale and
 # differ only in direction.
 
 # %% [markdown]

@@ -239,6 +239,15 @@ def test_a_mean_has_a_deviation_from_two_values_on():
     assert statistics.names_of_fallen(rows) == ["AP on b, seed 0: 10.0 %"]
 
 
+@pytest.mark.parametrize("cell", ["block", "prepared_on"])
+def test_a_run_falls_within_its_own_block_or_source_of_prompts(cell):
+    rows = pd.DataFrame({"variant": "AP", "task": "a", "seed": [0, 1] * 2})
+    rows = rows.assign(test=[90.0, 80.0, 20.0, 9.0])
+    assert statistics.fallen(rows).tolist() == [False, False, True, True]
+    for values in ([0, 0, 1, 1], [(0, 1)] * 2 + [2.0] * 2):  # blocks may be several
+        assert statistics.fallen(rows.assign(**{cell: values})).tolist() == [False] * 3 + [True]
+
+
 def test_a_mean_leads_to_its_runs_and_the_rest_of_its_table_is_text():
     one, other = (SimpleNamespace(id=id) for id in ("1f2e", "3a4b"))
     table = pd.DataFrame(

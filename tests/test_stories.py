@@ -81,9 +81,29 @@ def test_prompts_of_the_task_itself_help_on_one_task_and_cost_on_another():
     assert mae.drop("position").sum() < 0  # all of it from one task
     supervised = lead.loc["vit_micro_patch4_24"]
     assert supervised.letters > 4 and supervised.position < -4
+    assert supervised.flowers < -3 and abs(supervised.texture) < 0.5
     sources = runs.assign(of=[row.record.settings["prepared_on"] for row in runs.itertuples()])
     letters = sources[(sources.task == "letters") & (sources.backbone == "vit_micro_patch4_24")]
     assert letters.groupby("of").test.mean().nlargest(2).index.tolist() == ["position", "letters"]
+    by_source = sources[sources.backbone == mae.name].groupby(["task", "of"]).test.mean().unstack()
+    assert (by_source.position > by_source.max(axis=1) - 0.05).all()  # best, or tied
+
+
+def test_tokens_of_the_first_block_fail_with_mae_alone_and_frozen_prompts_do_not_help_there():
+    runs = compare.drawn_runs("spt-starts")
+    means = runs.groupby(["backbone", "variant"]).test.mean().unstack()
+    above = means.random - means["tokens of block 0"]
+    assert above["vit_micro_patch4_24.mae_leaves"] > 10 and -3 < above["vit_micro_patch4_24"] < -1
+    probe = compare.drawn_runs("pretraining").query("variant == 'Linear probe'")
+    mae = probe[probe.task.isin(runs.task) & (probe.backbone == "vit_micro_patch4_24.mae_leaves")]
+    frozen = means.filter(like="frozen").loc["vit_micro_patch4_24.mae_leaves"]
+    assert len(mae) == 5 and frozen.max() < mae.test.mean() - 5
+
+
+def test_rank_50_is_below_rank_10_most_on_count():
+    means = compare.drawn_runs("ap-ranks").groupby(["task", "variant"]).test.mean().unstack()
+    below = means["rank 10"] - means["rank 50"]
+    assert (below > 0).all() and below.idxmax() == "count"
 
 
 def test_names_for_readers_stand_outside_of_code_and_addresses():

@@ -18,23 +18,21 @@ from visprompt.words import REAL
 
 from ..pages import plots
 from ..pages.friendly import named, signed, spread
-from ..studies import comparable, effects
+from ..studies import comparable, statistics
 from ..studies.comparable import listed
 from ..studies.grids import Scope, depth_of, scope_of, tasks_of
 from . import real
 from .chapter import Chapter
 from .photographs_first import LABELLED
 
-COLOURS = {
-    "ap": plots.PALETTE["ap"],
-    "vpt-deep": "#0173b2",
-}  # VPT-Deep's on the other chapters' pages
+COLOURS = {"ap": plots.PALETTE["ap"], "vpt-deep": "#0173b2"}  # VPT-Deep's as on other pages
 LINES = {
     "Linear probe": "linear-probe",
     "NORM-TUNE": "norm-tune",
     "VP": "vp",
     "Full fine-tuning": "full-finetune",
 }
+THIRDS = ("deepest third", "shallowest third")
 
 
 def by_block(rows: pd.DataFrame, method: str) -> pd.DataFrame:
@@ -147,11 +145,10 @@ def alt(rows: pd.DataFrame, methods: Sequence[str] = ("ap",)) -> str:
     return f"Test accuracy over the block with the prompt. {titles}."
 
 
-def means_of(
+def at_every_block(
     chapter: Chapter, claim: str, part: str, on, methods: Sequence[str], study: str = "ap-layers"
-) -> tuple[list[pd.DataFrame], list]:
-    """Where a claim can be judged, the accuracy of each method: seed and task as rows, blocks as
-    columns; and the records.
+) -> pd.DataFrame:
+    """The runs of each method at every block by which a claim can be judged.
 
     Args:
         part: the backbone's, as in studies.yaml.
@@ -160,14 +157,9 @@ def means_of(
     """
     rows = chapter.rows(study, part=part)
     if not len(rows):
-        return [], []
+        return rows
     every = [name for method in methods for name in every_block(chapter.scope, part, method)]
-    found = chapter.answers(claim, rows[rows.variant.isin(every)], every, on, [part])
-    tables = [
-        by_block(found, method).groupby(["seed", "task", "block"]).test.mean().unstack()
-        for method in methods
-    ]
-    return (tables, [*found.record]) if len(found) else ([], [])
+    return chapter.answers(claim, rows[rows.variant.isin(every)], every, on, [part])
 
 
 def judge_preference(
@@ -184,16 +176,19 @@ def judge_preference(
         told = listed([f"{named(task)} {signed(lead[task].mean())}" for task in lead])
         every = every_block(chapter.scope, part)
         if len(drawn := comparable.whole(chapter.rows(study, part=part), every, on)[0]):
-            other = effects.of_table(deep_lead(drawn)).interval
-            told += f" (on embedded tasks {spread(*other)})"
+            other = statistics.gain(thirds(drawn), *THIRDS)
+            told += f" (on embedded tasks {spread(*other.here)})"
         if judged:
             chapter.page.not_judged(claim, f"the same photographs judge {judged}: {told}")
         else:
-            chapter.judge_values(claim, lead, [*seen[seen.block.notna()].record], f"{told};")
+            gain = statistics.gain(thirds(seen), *THIRDS)
+            note = f"{' − '.join(THIRDS)}: {gain.counted}: {told}. {chapter.reach(claim, gain)}"
+            about = {"evidence": "trend", "records": gain.records, "note": note.strip()}
+            chapter.page.judge(claim, *gain.here, **about, alike=1.0)
         return
-    found, used = means_of(chapter, claim, part, on, ["ap"], study)
-    for table in found:
-        chapter.judge_values(claim, deep_lead(table.stack().rename("test").reset_index()), used)
+    rows = at_every_block(chapter, claim, part, on, ["ap"], study)
+    if len(rows):
+        chapter.judge(claim, thirds(rows), *THIRDS, on=on, parts=[part], drawn=True)
 
 
 def on_photographs() -> pd.DataFrame:
@@ -204,11 +199,19 @@ def on_photographs() -> pd.DataFrame:
     return rows[rows.groupby("task").block.transform("nunique") == depth_of("real", scope)]
 
 
+def thirds(rows: pd.DataFrame) -> pd.DataFrame:
+    """The runs in the deepest and in the shallowest third of the blocks, as variants `THIRDS`."""
+    blocks = sorted(rows.block.dropna().unique())
+    third = max(1, len(blocks) // 3)
+    ends = (blocks[-third:], blocks[:third])
+    parts = [rows[rows.block.isin(end)].assign(variant=name) for name, end in zip(THIRDS, ends)]
+    return pd.concat(parts)
+
+
 def deep_lead(rows: pd.DataFrame) -> pd.DataFrame:
     """By seed and task, AP's accuracy in the deepest third of the blocks minus the shallowest's."""
-    table = rows.groupby(["seed", "task", "block"]).test.mean().unstack()
-    third = max(1, table.shape[1] // 3)
-    return (table.iloc[:, -third:].mean(axis=1) - table.iloc[:, :third].mean(axis=1)).unstack()
+    means = thirds(rows).groupby(["seed", "task", "variant"]).test.mean().unstack()
+    return (means[THIRDS[0]] - means[THIRDS[1]]).unstack()
 
 
 def cost_by_block(backbone: Backbone, blocks: Sequence[int]) -> pd.DataFrame:

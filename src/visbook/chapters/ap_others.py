@@ -1,10 +1,12 @@
 """AP on other networks and data: its gain over VP, and where every single block would have it."""
 
+import numpy as np
 import pandas as pd
 
 from visprompt.models.backbones import load_backbone
 
-from .ap_blocks import block_costs, means_of
+from ..pages import plots
+from .ap_blocks import at_every_block, block_costs, by_block
 from .chapter import Chapter
 
 # of Table 5
@@ -53,10 +55,16 @@ def show_costs(chapter: Chapter, artifact: str) -> None:
 def judge_beside_vpt(chapter: Chapter, part: str, on) -> None:
     """Judge what Figure A2 says of AP and of VPT at single blocks: the same places, and AP
     above."""
-    found, used = means_of(chapter, "ap.figure-a2.ap-over-vpt", part, on, ["ap", "vpt-deep"])
-    if found:
-        ap, vpt = found
-        chapter.judge_values("ap.figure-a2.ap-over-vpt", (ap - vpt).mean(axis=1).unstack(), used)
+    claim, slugs = "ap.figure-a2.ap-over-vpt", ("ap", "vpt-deep")
+    rows = at_every_block(chapter, claim, part, on, slugs)
+    if len(rows):
+        pair = tuple(f"{plots.NAMES[slug]} over all blocks" for slug in slugs)
+        sides = rows.assign(variant=np.where(rows.variant.str.startswith("ap,"), *pair))
+        chapter.judge(claim, sides, *pair, on=on, parts=[part], drawn=True)
+        ap, vpt = (
+            by_block(rows, slug).groupby(["seed", "task", "block"]).test.mean().unstack()
+            for slug in slugs
+        )
         claim, alike = (
             "ap.figure-a2.same-layer-preference",
             ap.corrwith(vpt, axis=1, method="spearman"),
@@ -66,4 +74,4 @@ def judge_beside_vpt(chapter: Chapter, part: str, on) -> None:
                 claim, "one of the two is equally accurate at every block in some run"
             )
         else:
-            chapter.judge_values(claim, alike.unstack(), used)
+            chapter.judge_values(claim, alike.unstack(), [*rows.record])

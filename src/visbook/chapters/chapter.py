@@ -571,7 +571,7 @@ class Chapter:
             else:
                 found = statistics.interval(values)
             told += f", {tasks} tasks" if tasks > 1 else ""
-            told = f"{note} {told}. {self.without(claim)}".strip()
+            told = f"{note} {told}; the interval is over seeds alone. {self.without(claim)}".strip()
             self.page.judge(claim, *found, evidence=self.evidence(used)[0], records=used, note=told)
 
     def judge_least(

@@ -4,6 +4,7 @@ printed numbers."""
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 
 from visprompt import manifests, papers, paths
@@ -13,7 +14,7 @@ from visprompt.models.backbones import load_backbone
 
 from ..auditing.counts import group_counts
 from ..pages import plots
-from ..pages.friendly import counted, signed
+from ..pages.friendly import signed
 from ..studies import bench, effects, statistics
 from .chapter import PARTS, Chapter
 
@@ -77,9 +78,9 @@ def judge_over_mean(
     speaks of."""
     used = chapter.answers(claim, frame, [one, *others], on)
     if len(used):
-        tasks, values = used.task.nunique(), over(used, one, others)
-        told = f"{counted(tasks, 'task')}, paired by seed. {note}"
-        chapter.judge_values(claim, values, [*used.record], told.strip())
+        pair = (one, "mean of the others")
+        sides = used.assign(variant=np.where(used.variant == one, *pair))
+        chapter.judge(claim, sides, *pair, note, on=on, drawn=True)
 
 
 def judge_highest(chapter: Chapter, rows: pd.DataFrame) -> None:
@@ -96,7 +97,7 @@ def judge_most_tasks(chapter: Chapter, rows: pd.DataFrame) -> None:
     if len(both):
         wide = both.pivot_table(index="seed", columns=["variant", "task"], values="test")
         gain = wide["DA-VPT+"] - wide["VPT-Deep"]
-        note = f"{gain.shape[1]} tasks; interval over"
+        note = f"{gain.shape[1]} tasks;"
         chapter.judge_values(
             "davpt.table-7.most-tasks", 100 * (gain > 0).mean(axis=1), [*both.record], note
         )

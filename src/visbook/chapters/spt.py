@@ -92,20 +92,15 @@ def judge_nmi(chapter: Chapter, frame: pd.DataFrame) -> None:
     rows = chapter.answers(claim, frame, ["VPT-Deep"], watched(chapter), ["mae"])
     if len(rows):
         ends = nmi(rows).groupby(["seed", "task", "epoch"]).nmi.mean().unstack("epoch")
-        chapter.judge_values(
-            claim, (ends.iloc[:, -1] - ends[0]).unstack("task").dropna(), [*rows.record]
-        )
+        rises = (ends.iloc[:, -1] - ends[0]).unstack("task").dropna()
+        chapter.judge_values(claim, rises, [*rows.record])
     claim = "spt.figure-2.spt-starts-above-vpt"
     rows = chapter.answers(claim, frame, PAIR, watched(chapter), ["mae"])
     if len(rows):
-        starts = (
-            nmi(rows).query("epoch == 0").groupby(["seed", "task", "variant"]).nmi.mean().unstack()
-        )
-        chapter.judge_values(
-            claim,
-            (starts["SPT-Deep"] - starts["VPT-Deep"]).unstack("task").dropna(),
-            [*rows.record],
-        )
+        first = nmi(rows).query("epoch == 0").groupby(["seed", "task", "variant"])
+        starts = first.nmi.mean().unstack()
+        apart = (starts["SPT-Deep"] - starts["VPT-Deep"]).unstack("task").dropna()
+        chapter.judge_values(claim, apart, [*rows.record])
 
 
 def own_layer(frame: pd.DataFrame, *more: str) -> pd.Series:

@@ -24,9 +24,9 @@ STARTS = {  # variant of studies.yaml -> as shown
 SAMPLED = [name for name in STARTS if name != "uniform (VPT)"]
 PROBE, SHALLOW = "Linear probe", ("VPT-Shallow", "SPT-Shallow")  # as studies.yaml names them
 LEVELS = {
-    "uniform (VPT)": "(a) random",
-    "tokens of block 0": "(b) first",
-    "tokens behind the last block": "(b) last",
+    "uniform (VPT)": "(a) uniform (VPT)",
+    "tokens of block 0": "(b) first level",
+    "tokens behind the last block": "(b) last level",
     "random": "(c) own level (SPT)",
 }
 
@@ -141,17 +141,14 @@ def share_plot(chapter: Chapter, artifact: str) -> None:
 def matrix_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None:
     """Accuracy with frozen prompts started on each task, over the best of its column."""
     frame = chapter.rows("spt-other-task", part=part)
-    frame = frame.assign(other=[run.prepared_on for run in frame.run] if len(frame) else [])
-    if frame.other.nunique() < 2:
+    sources = [run.prepared_on for run in frame.run] if len(frame) else []
+    frame = frame.assign(prepared_on=sources, variant=[f"prompts of {name}" for name in sources])
+    if frame.prepared_on.nunique() < 2:
         return
-    tasks = [
-        name
-        for name in grids.tasks_of("spt-other-task", chapter.scope)
-        if name in set(frame.task) | set(frame.other)
-    ]
-    means = (
-        frame.groupby(["other", "task"]).test.mean().unstack().reindex(index=tasks, columns=tasks)
-    )
+    every = grids.tasks_of("spt-other-task", chapter.scope)
+    tasks = [name for name in every if name in {*frame.task, *sources}]
+    means = frame.groupby(["prepared_on", "task"]).test.mean().unstack()
+    means = means.reindex(index=tasks, columns=tasks)
     fig, ax = plt.subplots(figsize=(7, 3.2))
     shares = 100 * means / means.max()
     shown = {"annot": True, "fmt": ".1f", "cmap": "viridis", "vmin": 50, "vmax": 100}
@@ -171,12 +168,10 @@ def matrix_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
     )
     chapter.show(artifact, fig, frame, caption, f"Accuracy in % of the best, by task: {told}.")
     four, claim = chapter.of_study("spt-other-task"), f"{artifact}.own-task-best"
-    rows = chapter.answers(claim, frame.assign(variant=frame.other), four, four, [part])
-    if len(rows):
-        sides = (rows.other == rows.task, rows.other != rows.task)
-        own, other = (rows[same].groupby(["seed", "task"]).test.mean() for same in sides)
-        gaps = (own - other).unstack("task").dropna()
-        chapter.judge_values(claim, gaps, [*rows.record], "Prompts frozen;")
+    rows = chapter.answers(claim, frame.assign(variant=sources), four, four, [part])
+    pair = ("prompts of the task itself", "mean of the others")
+    sides = rows.assign(variant=np.where(rows.prepared_on == rows.task, *pair))
+    chapter.judge(claim, sides, *pair, "Prompts frozen.", on=four, parts=[part], drawn=True)
 
 
 def length_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None:

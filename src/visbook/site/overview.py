@@ -131,7 +131,10 @@ def drawn_cells() -> pd.DataFrame:
     if not len(frame):
         return pd.DataFrame()
     cells = frame.pivot_table(index=["variant", "task"], columns="seed", values="test")
-    return cells.dropna(axis=1).mean(axis=1).unstack().dropna(axis=1)
+    cells = cells.dropna(axis=1)
+    means = cells.mean(axis=1).unstack().dropna(axis=1)
+    means.attrs["seeds"] = cells.shape[1]
+    return means
 
 
 def step_seconds() -> dict[str, float]:

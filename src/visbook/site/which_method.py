@@ -189,8 +189,10 @@ def costs(results: dict, root: Path) -> str:
 
 
 def embedded(results: dict, root: Path) -> str:
-    """Which tasks the column of embedded tasks is over."""
-    return listed(list(overview.drawn_cells().columns), 20)
+    """Which tasks and how many seeds the column of embedded tasks is over."""
+    cells = overview.drawn_cells()
+    tasks = listed(list(cells.columns), 20)
+    return f"{tasks}, {cells.attrs['seeds']} seeds each" if len(cells) else tasks
 
 
 def seeds(results: dict, root: Path) -> str:

@@ -117,18 +117,20 @@ def by_tasks(better: pd.DataFrame, worse: pd.DataFrame):
 def of_images(better: pd.DataFrame, worse: pd.DataFrame) -> float:
     """The variance of a difference on one task, in points², for other test images of its kind.
 
-    From the images that either classified correctly where the records have them; else as if the
-    two erred independently, which is the most that it can be where they err on the same images.
+    From the images that either classified correctly, of the runs whose records have them: fewer
+    runs only make it larger. Where no run of one has them, as if the two erred independently, which
+    is the most that it can be where they err on the same images.
     """
-    records = [[*better.record], [*worse.record]]
+    records = [list({id(one): one for one in arm.record}.values()) for arm in (better, worse)]
     rows = [*better.itertuples(), *worse.itertuples()]
     kinds = {getattr(row.record, "kind", None) for row in rows}
     values = [getattr(row.record, "values", {}).get("test") for row in rows]
     if "segment" in kinds or values != [row.test for row in rows]:
         return 0.0  # no accuracy; of an mIoU no record says what single images gave
     bits = [[test_images.unpacked(record.values) for record in arm] for arm in records]
-    if all(found is not None for arm in bits for found in arm):
-        apart = np.mean(bits[0], axis=0) - np.mean(bits[1], axis=0)
+    known = [[found for found in arm if found is not None] for arm in bits]
+    if all(known):
+        apart = np.mean(known[0], axis=0) - np.mean(known[1], axis=0)
         return 1e4 * float(apart.var()) / len(apart)
     shares = [rows.test.mean() / 100 for rows in (better, worse)]
     return 1e4 * sum(share * (1 - share) for share in shares) / size([*records[0], *records[1]])

@@ -40,8 +40,9 @@ def spread(
 
 def fallen(rows: pd.DataFrame) -> pd.Series:
     """Which runs are below half of the best seed of their cell."""
-    cell = [key for key in ("variant", "backbone", "task", "train_size") if key in rows]
-    groups = rows.groupby(cell, dropna=False) if cell else rows
+    keys = ("variant", "backbone", "task", "train_size", "block", "prepared_on")
+    cell = [key for key in keys if key in rows]
+    groups = rows.groupby(cell, dropna=False, sort=False) if cell else rows
     return rows.test < (groups.test.transform("max") if cell else rows.test.max()) / 2
 
 
