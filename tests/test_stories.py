@@ -9,6 +9,7 @@ from sites import ROOT
 from visbook.pages.friendly import friendly, signed
 from visbook.site import chapters, claims, compare, edition, stories
 from visbook.site.results import notebooks
+from visbook.studies import mask_runs
 from visprompt.errors import BadInput
 
 
@@ -98,6 +99,32 @@ def test_tokens_of_the_first_block_fail_with_mae_alone_and_frozen_prompts_do_not
     mae = probe[probe.task.isin(runs.task) & (probe.backbone == "vit_micro_patch4_24.mae_leaves")]
     frozen = means.filter(like="frozen").loc["vit_micro_patch4_24.mae_leaves"]
     assert len(mae) == 5 and frozen.max() < mae.test.mean() - 5
+
+
+def test_clip_s_middle_blocks_suit_ap_best():
+    runs = compare.drawn_runs("ap-layers-others")
+    clip = runs[(runs.backbone == "vit_micro_patch4_24.clip") & runs.variant.str.startswith("ap,")]
+    means = clip.groupby("variant").test.mean()
+    assert set(means.nlargest(3).index) <= {f"ap, block {block}" for block in (2, 3, 4, 5)}
+
+
+def test_express_trains_badly_on_letters_alone():
+    runs = pd.concat(map(compare.drawn_runs, ("ivpt-structures", "benchmark")))
+    means = runs[runs.backbone == "vit_micro_patch4_24"].groupby(["task", "variant"]).test.mean()
+    lead = means.unstack()["CDC"] - means.unstack()["EXPRESS"]
+    assert lead["letters"] > 10 and (lead[["position", "texture"]].abs() < 4).all()
+
+
+def test_on_one_drawn_scene_ivpt_is_below_and_on_the_other_above():
+    found = mask_runs.runs(
+        mask_runs.MaskLab("quick"), mask_runs.mask_scope("quick"), range(5), compute=False
+    )
+    assert (found.groupby(["task", "variant"]).seed.nunique() == 5).all()
+    means = found.groupby(["task", "variant"]).test.mean().unstack()
+    for rival in ("Linear probe", "BIAS"):
+        lead = means.iVPT - means[rival]
+        assert lead["scenes_shape"] < 0 < lead["scenes_fill"]
+    assert (means["DA-VPT"] < means["VPT-Deep"]).all()
 
 
 def test_rank_50_is_below_rank_10_most_on_count():
