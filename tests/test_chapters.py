@@ -4,7 +4,7 @@ find their place."""
 import base64
 import html
 import itertools
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import nbformat
@@ -505,20 +505,20 @@ def test_kept_photographs_are_one_setting_of_a_method_on_a_task():
     assert set(frame.task) == set(frame.task[frame.variant == real_findings.BASE])
 
 
-def test_a_seed_of_photographs_waits_until_no_run_of_it_is_missing(monkeypatch):
+def test_a_seed_of_photographs_waits_until_no_run_of_it_is_missing():
     """Else methods that stand side by side would be means over different seeds."""
-    kept, whole = real.kept_rows("tune", backbone=real.REAL), real.photographs()
-    gone = whole[
-        (whole.variant == "VP") & (whole.task == "gtsrb") & (whole.seed == 2)
-    ].record.item()
-    without = [record for record in kept if record.id != gone.id]
-    monkeypatch.setattr(real, "kept_rows", lambda *_, **__: without)
-    shown, others = (
-        frame.reset_index(drop=True) for frame in (real.photographs(), whole[whole.seed != 2])
-    )
-    pd.testing.assert_frame_equal(shown, others)
-    at_blocks = real.photographs(every_block=True)  # whose study is whole
-    assert {*at_blocks.seed[at_blocks.block.notna()]} == {*whole.seed}
+    kept = real.kept_rows("tune", backbone=real.REAL)
+    seed = max(record.settings["seed"] for record in kept)
+    best = [record for part in real.alike(kept) for record in real.at_best_rate(part)[0]]
+    last = [record for record in best if record.settings["seed"] == seed]
+    for lost in (
+        next(r for r in last if r.settings["method"] == "vp"),
+        next(r for r in last if r.settings["method_settings"].get("block") == 7),
+    ):
+        whole = real.of_whole_seeds([record for record in kept if record is not lost])
+        assert whole == [record for record in kept if record.settings["seed"] < seed]
+    more = [replace(best[0], settings=best[0].settings | {"seed": seed + 1})]
+    assert real.of_whole_seeds([*kept, *more]) == kept and real.of_whole_seeds([]) == []
 
 
 def photographs_by_block(tasks, blocks):

@@ -150,7 +150,7 @@ def row(best: list[records.Record], tried: list[float]) -> dict:
 
 def kept_rows(kind: str, *, tasks: Iterable[str] = (), **settings) -> list[records.Record]:
     """The records of a kind with these settings that the project keeps, also of data that is not on
-    this machine; none of `studies.factors`.
+    this machine; none of `studies.factors`, and whole seeds alone.
 
     Args:
         tasks: in whose folders alone to look.
@@ -161,17 +161,25 @@ def kept_rows(kind: str, *, tasks: Iterable[str] = (), **settings) -> list[recor
         for path in store.files(folder, kind)
         if not tasks or {*tasks} & {*path.parts}
     ]
-    return [
-        record
-        for record in kept
-        if all(record.settings.get(key) == value for key, value in settings.items())
-        and not is_of_factor(record.about)
-    ]
+    kept = [r for r in kept if all(r.settings.get(key) == value for key, value in settings.items())]
+    return of_whole_seeds([r for r in kept if not is_of_factor(r.about)])
+
+
+def of_whole_seeds(kept: list[records.Record]) -> list[records.Record]:
+    """Those of the seeds with which every method was run on each of its tasks, AP at every block:
+    further seeds, of which some runs are missing, wait until they are whole."""
+    seeds = {}
+    for best, _ in map(at_best_rate, alike(kept)):
+        s = best[0].settings
+        cell = (s["method"], str(s["method_settings"].get("block")), s["task"])
+        seeds.setdefault(cell, set()).update(record.settings["seed"] for record in best)
+    whole = set.intersection(*seeds.values()) if seeds else set()
+    return [record for record in kept if record.settings["seed"] in whole]
 
 
 def photographs(precision: str = "float32", every_block: bool = False) -> pd.DataFrame:
     """A row of every kept run of the study `real`, each method at its best rate, as
-    `studies.statistics.gain` takes them; of the seeds that all its cells have.
+    `studies.statistics.gain` takes them.
 
     Args:
         every_block: AP's runs of the study `real-layers` too, as variants "ap, block 0" and so on.
@@ -203,13 +211,4 @@ def photographs(precision: str = "float32", every_block: bool = False) -> pd.Dat
             ):
                 rows.append({**same, "variant": f"ap, block {block}", "block": block, **found})
     columns = ["backbone", "task", "train_size", "seed", "variant", "block"]
-    frame = pd.DataFrame(rows, columns=[*columns, "test", "val", "record", "tried"])
-    parts = [of_whole_seeds(part) for _, part in frame.groupby(frame.block.isna())]
-    return pd.concat(parts or [frame]).sort_index()
-
-
-def of_whole_seeds(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of those seeds that every variant has on each of its tasks: further seeds, of which
-    some runs are missing, wait until they are whole."""
-    seeds = frame.groupby(["variant", "task"]).seed.agg(set)
-    return frame[frame.seed.isin(set.intersection(*seeds))]
+    return pd.DataFrame(rows, columns=[*columns, "test", "val", "record", "tried"])
