@@ -68,9 +68,9 @@ page = chapter.page
 # ## How the runs were made
 #
 # All methods share one recipe of `data_manifests/recipes.yaml`, except for the learning rate. The table below is read
-# from the records of the runs. Each cell (one method on one task and backbone) has {ref}`our search <our-search>` for the
-# learning rate; the table says for how many it was run. Parts, structures and numbers of tokens have their own searches;
-# other sizes of the backbone use the learning rates of the middle size. In the paper profile the final model is trained on
+# from the records of the runs. Each method has {ref}`our search <our-search>` for the learning rate on each task and pre-training of the
+# middle-sized backbone; the table says for how many cells it was run. Parts, structures and numbers of tokens have their
+# own searches; other sizes of the backbone use the learning rates of the middle size. In the paper profile the final model is trained on
 # all 1,000 images of a VTAB-1k task. We report the test accuracy of the last epoch.
 #
 # With 200 validation images the standard error is up to 3.5 points. A search is therefore coarse, and luck can be worth a
@@ -162,7 +162,9 @@ if {"ViT-H/14", "Swin"} <= set(sizes):
         "ivpt.table-5.ivpt-over-vpt-huge", leads, "sizes", note="Learning rates of ViT-B/16."
     )
 elif chapter.p.profile == "quick":
-    why = "no small network can represent a ViT-H/14 or a Swin-B; the sizes that we ran are judged above"
+    why = (
+        "it is about a ViT-H/14 and a Swin-B together, and no small network can represent the first"
+    )
     page.not_judged("ivpt.table-5.ivpt-over-vpt-huge", why)
 page.printed("ivpt.table-5", "Table 5 as printed")
 chapter.end("ivpt.table-5", ivpt.SIZES_WHY)

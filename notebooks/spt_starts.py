@@ -68,7 +68,8 @@ page = chapter.page
 #
 # In our runs with learned prompts, every initialisation has a learning rate of its own {ref}`search <our-search>`. We add a
 # linear probe below the table, to show whether frozen prompts help at all. With MAE they do not: every initialisation is
-# below the probe.
+# below the probe. The row `uniform (VPT)` is SPT's code with a uniform initialisation and its own search, so its accuracy
+# differs from VPT-Deep's in [](spt.ipynb).
 
 # %% name="spt.table-4" tags=["hide-input"]
 frame = chapter.planned("spt.table-4")

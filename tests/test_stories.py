@@ -9,7 +9,7 @@ from sites import ROOT
 from visbook.pages.friendly import friendly, signed
 from visbook.site import chapters, claims, compare, edition, stories
 from visbook.site.results import notebooks
-from visbook.studies import mask_runs
+from visbook.studies import mask_runs, statistics
 from visprompt.errors import BadInput
 
 
@@ -59,6 +59,10 @@ def test_prompt_structures_differ_on_letters_alone():
     means = runs[runs.variant.isin(named)].groupby(["task", "variant"]).test.mean().unstack()
     letters = means.loc["letters"]
     assert min(letters["Vanilla CDC"] - letters.EXPRESS, letters["VPT-Deep"] - letters.ProVP) > 10
+    for name in ("EXPRESS", "ProVP", "Vanilla CDC"):
+        assert statistics.gain(runs, name, "VPT-Deep").here[2] < 0
+    for name in ("CDC", "iVPT"):
+        assert statistics.gain(runs, name, "VPT-Deep").mean < 0
     near = means.loc[["position", "texture"]]
     assert (near.max(axis=1) - near.min(axis=1) < 2).all()
 
@@ -121,9 +125,13 @@ def test_on_one_drawn_scene_ivpt_is_below_and_on_the_other_above():
     )
     assert (found.groupby(["task", "variant"]).seed.nunique() == 5).all()
     means = found.groupby(["task", "variant"]).test.mean().unstack()
-    for rival in ("Linear probe", "BIAS"):
-        lead = means.iVPT - means[rival]
-        assert lead["scenes_shape"] < 0 < lead["scenes_fill"]
+    for rival, task, side in (
+        ("Linear probe", "scenes_shape", -1),
+        ("BIAS", "scenes_shape", -1),
+        ("BIAS", "scenes_fill", 1),
+    ):
+        _, low, high = statistics.gain(found[found.task == task], "iVPT", rival).here
+        assert 0 < (low if side > 0 else -high)
     assert (means["DA-VPT"] < means["VPT-Deep"]).all()
 
 

@@ -58,7 +58,7 @@ def judge_beside_vpt(chapter: Chapter, part: str, on) -> None:
     claim, slugs = "ap.figure-a2.ap-over-vpt", ("ap", "vpt-deep")
     rows = at_every_block(chapter, claim, part, on, slugs)
     if len(rows):
-        pair = tuple(f"{plots.NAMES[slug]} over all blocks" for slug in slugs)
+        pair = tuple(f"{plots.NAMES[slug]} at one block, mean over blocks" for slug in slugs)
         sides = rows.assign(variant=np.where(rows.variant.str.startswith("ap,"), *pair))
         chapter.judge(claim, sides, *pair, on=on, parts=[part], drawn=True)
         ap, vpt = (

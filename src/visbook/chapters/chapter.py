@@ -328,7 +328,7 @@ class Chapter:
         if not whole:
             return f"none: the recipe's own learning rate{told}"
         tries = self.lab.protocol.budget[self.lab.bench.search]
-        rest = "; the recipe's elsewhere" * (whole < len(cells))
+        rest = "; elsewhere that of another cell, or the recipe's" * (whole < len(cells))
         grid = self.lab.protocol.search(self.lab.bench.search)
         tries = "our search" if "outward" in grid else f"best of {tries}"
         of = f"{tries} on validation images, seed 0, for {whole} of {len(cells)} cells"

@@ -119,14 +119,18 @@ def show_noise(chapter: Chapter, artifact: str, frame: pd.DataFrame) -> None:
         note,
     )
     claim = f"{artifact}.cdc-loses-less"
-    told = f"Paired by seed, {' and '.join(names)};"
+    told = f"{' and '.join(names).capitalize()}, paired by seed;"
     chapter.judge_values(claim, spared(chapter, frame, claim, artifact), [*frame.record], told)
 
 
 def judge_foreign(chapter: Chapter, foreign: pd.DataFrame, natural: pd.DataFrame) -> None:
     """Judge whether CDC spares more on specialised and structured sets than on natural ones."""
-    if len(foreign):
-        claim = "ivpt.figure-6.more-on-foreign"
+    claim, few = "ivpt.figure-6.more-on-foreign", natural.task.unique()
+    if len(foreign) and len(few) == 1:
+        chapter.page.not_judged(
+            claim, f"its natural side is of 2 data sets; one task ({few[0]}) cannot stand for them"
+        )
+    elif len(foreign):
         more = spared(chapter, foreign, claim, "ivpt.figure-6").mean(axis=1)
         more = (more - spared(chapter, natural, claim, "ivpt.figure-4").mean(axis=1)).dropna()
         used = [*foreign.record, *natural.record]
@@ -178,7 +182,7 @@ def judge_tokens(chapter: Chapter, frame: pd.DataFrame) -> None:
     if rows.N.nunique() > 1:
         spread = rows.pivot_table(index=["seed", "task"], columns="N", values="test")
         ranges = (spread.max(axis=1) - spread.min(axis=1)).groupby("seed").mean()
-        note = f"N = {', '.join(map(str, spread))}. Scatter between runs adds to a range;"
+        note = f"N = {', '.join(map(str, spread))}. Scatter between runs adds to a range. Of"
         chapter.judge_values(claim, ranges, [*rows.record], note)
 
 

@@ -240,7 +240,7 @@ def show(
 
 
 def judge(chapter: Chapter, claim: str, shown: Found, better: str, worse: str) -> None:
-    """Hold the least certain of a difference's signs against a claim: on each task, over seeds.
+    """Hold a difference in mIoU against a claim: the mean over tasks, with an interval over seeds.
 
     A task on which nothing tried has twice the mIoU of one class for every pixel says nothing and
     is left out.
@@ -254,20 +254,22 @@ def judge(chapter: Chapter, claim: str, shown: Found, better: str, worse: str) -
         for task in best.index
         if best[task] >= 2 * shown.frame.constant[shown.frame.task == task].iloc[0]
     ]
-    gains = {
-        task: found
-        for task, part in rows[rows.task.isin(able)].groupby("task", sort=False)
-        if (found := statistics.gain(part, better, worse))
-    }
-    if not gains:
+    rows = rows[rows.task.isin(able)]
+    if not (whole := statistics.gain(rows, better, worse)):
         chapter.page.not_judged(claim, "no task is learned well enough to tell methods apart")
         return
-    task, least = min(gains.items(), key=lambda item: (item[1].here[1], item[1].mean))
+    gains = {
+        task: found
+        for task, part in rows.groupby("task", sort=False)
+        if (found := statistics.gain(part, better, worse))
+    }
     told = ", ".join(f"{name} {spread(*gain.here)}" for name, gain in gains.items())
-    note = f"{better} − {worse}, {least.seeds} seeds, intervals over seeds: {told}."
-    note += f" The task with the least certain result is judged, {task}." if len(gains) > 1 else ""
-    records = [record for gain in gains.values() for record in gain.records]
-    chapter.page.judge(claim, *least.here, evidence="trend", records=records, note=note)
+    note = (
+        f"{better} − {worse}: {whole.counted}; the interval is over seeds alone. By task: {told}. "
+    )
+    note = f"{note}{chapter.reach(claim, whole)}".strip()
+    about = {"evidence": "trend", "records": whole.records, "note": note}
+    chapter.page.judge(claim, *whole.here, **about)
 
 
 def end(chapter: Chapter, artifact: str, *tasks: str) -> None:

@@ -142,7 +142,7 @@ def matrix_plot(chapter: Chapter, artifact: str, part: str, letter: str) -> None
     """Accuracy with frozen prompts started on each task, over the best of its column."""
     frame = chapter.rows("spt-other-task", part=part)
     sources = [run.prepared_on for run in frame.run] if len(frame) else []
-    frame = frame.assign(prepared_on=sources, variant=[f"prompts of {name}" for name in sources])
+    frame = frame.assign(prepared_on=sources)
     if frame.prepared_on.nunique() < 2:
         return
     every = grids.tasks_of("spt-other-task", chapter.scope)

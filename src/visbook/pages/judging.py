@@ -245,7 +245,8 @@ def printed(claim: papers.Claim) -> str:
 def number(value: float, step: float = 0) -> str:
     """Three significant digits, or as many as show a difference of `step`; a whole number is
     whole."""
-    if float(value).is_integer() and abs(value) < 1e9:
+    value = float(f"{value:.12g}")  # 1.43499999999999 is 1.435
+    if value.is_integer() and abs(value) < 1e9:
         return f"{value + 0.0:,.0f}"  # no sign before zero
     places = 2 - int(f"{value:.2e}".partition("e")[2])
     if step:

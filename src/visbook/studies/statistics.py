@@ -54,7 +54,9 @@ def beside(values: Sequence[float], fell: pd.Series) -> str:
 
 
 def names_of_fallen(rows: pd.DataFrame) -> list[str]:
-    """The fallen runs in words, those of one variant and task together."""
+    """The fallen runs in words, those of one variant, or source of prompts, and task together."""
+    if "prepared_on" in rows:
+        rows = rows.assign(variant="prompts of " + rows.prepared_on)
     fell = rows[fallen(rows)].drop_duplicates(["variant", "task", "seed", "test"])
     named = []
     for (variant, task), part in fell.groupby(["variant", "task"], sort=False):
