@@ -264,12 +264,9 @@ def judge(chapter: Chapter, claim: str, shown: Found, better: str, worse: str) -
         if (found := statistics.gain(part, better, worse))
     }
     told = ", ".join(f"{name} {spread(*gain.here)}" for name, gain in gains.items())
-    note = (
-        f"{better} − {worse}: {whole.counted}; the interval is over seeds alone. By task: {told}. "
-    )
-    note = f"{note}{chapter.reach(claim, whole)}".strip()
-    about = {"evidence": "trend", "records": whole.records, "note": note}
-    chapter.page.judge(claim, *whole.here, **about)
+    note = f"{better} − {worse}: {whole.counted}; the interval is over seeds alone. By task: "
+    note = f"{note}{told}. {chapter.reach(claim, whole)}".strip()
+    chapter.page.judge(claim, *whole.here, evidence="trend", records=whole.records, note=note)
 
 
 def end(chapter: Chapter, artifact: str, *tasks: str) -> None:
