@@ -173,7 +173,7 @@ if looks.attention:
     table = (
         by_seed.groupby("method", sort=False)
         .mean()
-        .map(lambda value: "–" if value != value else f"{value:.2f}")
+        .map(lambda value: "–" if value != value else f"{value:.3g}")
     )
     every = [record for records in looks.attention.values() for record in records.values()]
     page.show(

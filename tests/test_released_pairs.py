@@ -64,6 +64,7 @@ def test_the_page_names_every_option_whose_interval_leaves_out_zero():
         "average pooling": {**raised, "spt-shallow": "lowers"},
         "the order of norm and mean": lowered,
         "blocks that are not guided": {"da-vpt": "lowers"},
+        "the prompts' start": {"da-vpt": "lowers"},
         "the frame's initialisation": {"vp": "lowers"},
     }
     text = (paths.ROOT / "book" / "released-code.md").read_text(encoding="utf-8")

@@ -130,8 +130,7 @@ def drawn_cells() -> pd.DataFrame:
     frame = drawn_runs("benchmark")
     if not len(frame):
         return pd.DataFrame()
-    cells = frame.pivot_table(index=["variant", "task"], columns="seed", values="test")
-    cells = cells.dropna(axis=1)
+    cells = frame.pivot_table("test", ["variant", "task"], "seed").dropna(axis=1)
     means = cells.mean(axis=1).unstack().dropna(axis=1)
     means.attrs["seeds"] = cells.shape[1]
     return means

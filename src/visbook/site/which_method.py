@@ -197,8 +197,7 @@ def embedded(results: dict, root: Path) -> str:
 
 def seeds(results: dict, root: Path) -> str:
     """How many seeds the accuracies on photographs are means over."""
-    every = overview.overview()
-    return f"{every[0].runs.shape[1]} seeds" if every else "the seeds"
+    return f"{every[0].runs.shape[1]} seeds" if (every := overview.overview()) else "the seeds"
 
 
 MAKERS = {
