@@ -91,7 +91,7 @@ more = [
 ]
 if profile == "paper":
     more = [("N and k", "those of Tables 15 and 16", "per task, on validation (Tables 15, 16)")]
-chapter.show_recipe(chapter.rows("benchmark", "sizes", "pretraining"), more)
+chapter.show_recipe(chapter.rows("benchmark", "sizes", "sizes-swin", "pretraining"), more)
 
 # %% [markdown]
 # (ivpt.table-1)=

@@ -165,7 +165,7 @@ def judge_shares(chapter: Chapter, rows: pd.DataFrame) -> None:
         *(claim, *of_table(lead).interval),
         evidence=chapter.evidence(used)[0],
         records=used,
-        note=f"From few images to all: {means}.",
+        note=f"From few images to all: {means}; the interval is over seeds alone.",
     )
 
 

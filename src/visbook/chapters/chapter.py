@@ -17,6 +17,7 @@ from visprompt.progress import progress
 from visprompt.words import NOT_RUN
 
 from ..pages import plots
+from ..pages.friendly import ends
 from ..pages.judging import badge
 from ..pages.page import Page
 from ..pages.parameters import read_parameters
@@ -536,7 +537,7 @@ class Chapter:
         told, (low, high) = "", found.beyond
         if found.tasks >= statistics.MANY:
             wider = (low, high) != found.here[1:]
-            told = f"Over tasks as well: {f'[{low:.3g}, {high:.3g}]' if wider else 'no wider'}. "
+            told = f"Over tasks as well: {ends(low, high) if wider else 'no wider'}. "
         margin = papers.claim(claim).margin or 0
         if found.here[1] <= margin <= found.here[2]:
             told += enough(found.effect, margin)

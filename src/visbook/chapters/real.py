@@ -72,7 +72,7 @@ def real_images(chapter: Chapter) -> None:
         )
     command = (
         f"visprompt study real real-layers --profile {PROFILE} --data-dir FOLDER "
-        f"--weights {REAL}=FILE --search --seeds 0 1 2"
+        f"--weights {REAL}=FILE --search --seeds 0 1 2 3 4"
     )
     more = "To run more of this:" if best else "No such run is kept yet. To run it:"
     display(HTML(f'<div class="vp-notrun">{more}<pre>{html.escape(command)}</pre></div>'))

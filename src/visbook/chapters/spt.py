@@ -202,7 +202,7 @@ def judge_convergence(chapter: Chapter) -> None:
     if found := chapter.gain(claim, rows.assign(test=speed), "SPT-Deep", "VPT-Deep"):
         note = (
             f"Each at its own learning rate; {found.tasks} tasks, {found.seeds} seeds. SPT-Deep's "
-            f"loss is lower on {found.better_tasks} of the tasks."
+            f"loss is lower on {found.better_tasks} of the tasks; the interval is over seeds alone."
         )
         told = dict(evidence="trend", records=found.records, note=note)
         chapter.page.judge(claim, *found.here, **told)
