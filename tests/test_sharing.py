@@ -5,13 +5,14 @@ import json
 import math
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import sharing
 import torch
 from sites import seed as drawn_seed
 
-from visbook.sharing import accepting, form, origins, others, reruns, sending
+from visbook.sharing import accepting, form, origins, others, possible, reruns, sending
 from visbook.sharing.form import Sender
 from visbook.studies import adopting, plan
 from visbook.studies.case import Run
@@ -44,6 +45,8 @@ def away(tmp_path_factory):
         patch.setattr(store, "ROOT", tmp_path_factory.mktemp("away"))
         patch.setattr(store, "commit", lambda: COMMIT)
         patch.setattr(keeping, "is_known", lambda commit: commit == COMMIT)
+        machine = {**store.hardware(), "cpu": "another"}
+        patch.setattr(store, "hardware", lambda: machine)
         for method in ("linear-probe", "vpt-deep"):
             for seed in range(3):
                 do(method, seed)
@@ -103,6 +106,16 @@ def test_runs_equal_to_ours_to_the_last_digit_are_no_other_party(away, home, mon
     assert others.parties({*runs, "another run"}, others.accepted()) == []
     monkeypatch.setattr(others, "own_names", lambda: {"A. Sender"})
     assert others.parties(runs - {own}, others.accepted()) == []
+
+
+def test_an_equal_time_makes_no_copy_and_a_new_date_no_new_run(away, home):
+    mine = do("vpt-deep", 1)
+    curves = possible.Curves([mine])
+    (other,) = [one for one in looked(away, home).records if one.key == mine.key]
+    timed = replace(other, values=other.values | {"fit_seconds": mine.values["fit_seconds"]})
+    assert curves.check(timed) == mine
+    with pytest.raises(BadInput, match=f"record {mine.id} is here already"):
+        curves.check(replace(mine, date="2020-02-20", commit=""))
 
 
 def test_200_tampered_files_are_refused_in_one_line(away, home):
