@@ -94,7 +94,7 @@ real_findings.show_precisions(chapter)
 # Further rates changed the choice in 10 of 90 searches. Against the best of the first three, mean test accuracy rose by
 # 5.3 points for VP and by 1.6 for VPT-Shallow, and moved by less than 0.2 for every other method. One search reached its
 # limit of three further rates with the smallest still best: VP's on textures. There VP is about as accurate as the linear
-# probe (74.7 and 75.1 %).
+# probe (74.9 and 75.1 %).
 
 # %% name="real" tags=["hide-input"]
 real.real_images(chapter)

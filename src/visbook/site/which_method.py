@@ -45,8 +45,7 @@ def key() -> str:
 
 def found(results: dict, root: Path) -> str:
     """The front page's paragraph and picture across the papers."""
-    every = overview.overview()
-    if not every:
+    if not (every := overview.overview()):
         return NOTHING
     return (
         f'<section class="vp-finding"><p>{badge("trend")} {overview.finding()}</p>'
@@ -59,8 +58,7 @@ def found(results: dict, root: Path) -> str:
 def which(results: dict, root: Path) -> str:
     """Pictures of all methods, one a kind of cost and task, and the table; a script adds the
     budget."""
-    every = overview.overview()
-    if not every:
+    if not (every := overview.overview()):
         return NOTHING
     tasks = ["", *every[0].runs.index]
     drawn = "".join(
@@ -140,28 +138,31 @@ def against(best: str) -> dict[str, str]:
 
 def advice(results: dict, root: Path) -> str:
     """Four sentences, each with its limit."""
-    every = overview.overview()
-    if not every:
+    if not (every := overview.overview()):
         return ""
     best, base = every[0], next(one for one in every if one.name == BASE)
-    beside = [one for one in every[1:] if one.way == "above"]
-    beside = [one for one in beside if against(best.name)[one.name] == "open"]
+    rest = [one for one in every[1:] if one.way == "above"]
+    beside = [one for one in rest if against(best.name)[one.name] == "open"]
     small = [one for one in (best, *beside) if one.share <= 1]
+    told = "clearly above that of every other method"
+    if beside:
+        told = f"though {named(beside, False)} cannot be told from it"
     alone = [one for one in every if one.kind not in (overview.TUNES, ADDS)]
     least = [one for one in alone if one.way in ("open", "above") and one.share <= base.share]
     smallest = min([base, *least], key=lambda one: (one.share, -one.accuracy))
-    leading = [one for one in alone if one.way == "above"]
+    leading = [one for one in alone if one.way == "above" and one is not smallest]
     way = overview.WAYS[smallest.way or "open"].format(BASE)
     said = [
-        f"<strong>If you may change the network, begin with {named(small)}.</strong> "
-        f"{html.escape(best.name)} has the highest mean, we cannot tell the others from it, and "
-        f"each trains at most 1 % of the network. Limit: a ViT-Tiny. On a ViT-B the papers print "
-        f"{printed_below(small, base)} on VTAB-1k.",
+        f"<strong>If you may change the network, begin with {named(small)}: at most 1 % is "
+        f"trained.</strong> "
+        f"{html.escape(best.name)} has the highest mean, {told}. Limit: a ViT-Tiny. On a ViT-B the "
+        f"papers print {printed_of([*small, base])} on VTAB-1k.",
         far_from_imagenet(every, base),
         f"<strong>If the network must stay as it is, begin with {html.escape(smallest.name)} "
         f"({smallest.accuracy:.1f} %, {smallest.share:.2g} % trained) or {BASE}.</strong> "
-        f"{html.escape(smallest.name)} is {way}. Of all methods that leave the network alone, "
-        f"{named(leading, False)} is clearly above {BASE}. Limit: "
+        f"On average {html.escape(smallest.name)} is {way}; it is "
+        f"{overview.ahead(smallest, base)}. Of the others that leave the network alone, "
+        f"{named(leading, False)} {overview.be(leading)} clearly above {BASE}. Limit: "
         f"{overview.LIMITS.lower().replace('vit-tiny', 'ViT-Tiny')}.",
         f"<strong>Train more than one seed, and look at validation.</strong> Training collapsed "
         f"for {overview.fallen()}; the learning rate had been chosen on another seed. Limit: "
@@ -170,13 +171,10 @@ def advice(results: dict, root: Path) -> str:
     return f"<ol>{''.join(f'<li>{sentence}</li>' for sentence in filter(None, said))}</ol>"
 
 
-def printed_below(found: list[Method], base: Method) -> str:
-    """Which of some methods papers print below the base on VTAB-1k, with what they print."""
-    column = PRINTED["VTAB mean of groups"]
-    pairs = [(one, one.printed[column][0]) for one in found if column in one.printed]
-    bar = base.printed[column][0]
-    told = [f"{one.name} ({value:.1f} %)" for one, value in pairs if value < bar]
-    return f"{html.escape(', '.join(told)) or 'none of them'} below {BASE} ({bar:.1f} %)"
+def printed_of(found: list[Method]) -> str:
+    """What papers print of some methods on VTAB-1k, where they do."""
+    pairs = [(one.name, one.printed.get(PRINTED["VTAB mean of groups"])) for one in found]
+    return html.escape(listed([f"{name} {cell[0]:.1f} %" for name, cell in pairs if cell], 20))
 
 
 def costs(results: dict, root: Path) -> str:
