@@ -80,7 +80,8 @@ real_findings.show_blocks(chapter, "blocks")
 # %% [markdown]
 # ## bf16 instead of float32
 #
-# On a GPU these runs would use bf16. We ran the same seeds in both precisions to see how much that changes accuracy.
+# On a GPU these runs would use bf16. We ran some seeds in both precisions to see how much that changes accuracy, and
+# compare these alone; the float32 means further down are over all seeds.
 
 # %% name="precisions" tags=["hide-input"]
 real_findings.show_precisions(chapter)

@@ -188,8 +188,7 @@ def set_up() -> str:
 def fallen() -> str:
     """Which methods had fallen runs, and how many, in a sentence."""
     fell = [
-        f"{one.name} in {len(one.fell)} of {one.runs.size} runs (the others average "
-        f"{one.without:.1f} %)"
+        f"{one.name} in {len(one.fell)} of {one.runs.size} runs ({one.without:.1f} % without)"
         for one in overview()
         if one.fell
     ]
@@ -214,12 +213,12 @@ def spread_of(above: Sequence[Method], base: Method) -> str:
 
 
 def ahead(one: Method, base: Method) -> str:
-    """On how many photographs a method's mean is above the base's, and where most, in a clause."""
+    """On how many photographs a method's mean is above the base's, where most, and without that."""
     leads = one.runs.mean(axis=1) - base.runs.mean(axis=1)
-    most = TITLES.get(leads.idxmax(), leads.idxmax())
+    most = leads.idxmax()
     return (
-        f"ahead on {(leads > 0).sum()} of {len(leads)} sets, by most on {most}, "
-        f"{signed(leads.max())} points"
+        f"ahead on {(leads > 0).sum()} of {len(leads)} sets: {signed(leads[most])} points on "
+        f"{TITLES.get(most, most)}, {signed(leads.drop(most).mean())} on average over the others"
     )
 
 
@@ -237,13 +236,14 @@ def finding() -> str:
     alone = [one for one in above if one.kind == LEAVES]
     said = [
         f"<strong>{html.escape(set_up())}.</strong> Brackets give the mean test accuracy. "
-        f"{named(above)} are more accurate than {BASE} ({base.accuracy:.1f} %).",
+        f"{named(above)} are more accurate than {BASE} ({base.accuracy:.1f} %), "
+        f"with intervals that exclude 0.",
         spread_of(above, base),
         f"</p><p>Of the methods that the papers propose, {ways['above']} clearly above it; "
         f"{ways['open']} not clearly different; {ways['below']} below it.",
         f"Training collapsed for {fallen()}.",
-        f"</p><p><strong>What follows:</strong> in this setting {len(above) - len(alone)} of the "
-        f"{len(above)} methods above {BASE} change the network or add to its layers.",
+        f"</p><p><strong>What follows:</strong> in this setting {len(above) - len(alone)} of these "
+        f"{len(above)} methods change the network or add to its layers.",
         *(f"{one.name} does not; it is {ahead(one, base)}." for one in alone),
         f"<strong>What does not follow:</strong> anything about the papers' own networks. The "
         f"setting is small: {LIMITS[0].lower()}{LIMITS[1:]}.",
