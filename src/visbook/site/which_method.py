@@ -141,9 +141,8 @@ def advice(results: dict, root: Path) -> str:
     if not (every := overview.overview()):
         return ""
     best, base = every[0], next(one for one in every if one.name == BASE)
-    rest = [one for one in every[1:] if one.way == "above"]
-    beside = [one for one in rest if against(best.name)[one.name] == "open"]
-    small = [one for one in (best, *beside) if one.share <= 1]
+    beside = [one for one in every[1:] if against(best.name)[one.name] == "open"]
+    small = [one for one in (best, *beside) if one.share <= 1 and one.way == "above"]
     told = "clearly above that of every other method"
     if beside:
         told = f"though {named(beside, False)} cannot be told from it"
